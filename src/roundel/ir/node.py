@@ -17,7 +17,6 @@ import re
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
 from . import above
@@ -68,7 +67,6 @@ class Node:
     _fields: tuple[str, ...] = ()
     _children: tuple[str, ...] = ()
     _hidden: tuple[str, ...] = ()  # fields that structural equality ignores
-    _values: Callable[[Any], tuple] = staticmethod(lambda node: ())  # those of a node, in the order of the fields
     _printer: Callable[[Any], str] | None = None  # installed by roundel.script
 
     def replace(self: Any, **changes: Any) -> Any:
@@ -78,9 +76,11 @@ class Node:
                 break
         else:
             return self
-        values = dict(zip(self._fields, self._values(self), strict=True))
-        values.update(changes)
-        return type(self)(*values.values())
+        return self._with(changes)
+
+    def _with(self: Any, changes: dict[str, Any]) -> Any:
+        """A copy with some fields changed."""
+        raise TypeError(f"{type(self).__name__} has no field {next(k for k in changes if k not in self._fields)!r}")
 
     def _below(self) -> list[Node]:
         """Child nodes in field order (buffers are references, not children)."""
@@ -176,6 +176,13 @@ def _walking(fields: dict[str, str], children: tuple[str, ...]) -> str:
             + f"\n    return self if {same} else type(self)({args})\n")
 
 
+def _copying(fields: dict[str, str]) -> str:
+    """Source of ``_with`` for a class: the constructor with each field, or what it is changed to."""
+    args = ", ".join(f"given({f!r}, self.{f})" for f in fields)
+    return (f"def _with(self, changes):\n    if not changes.keys() <= _names: return _with_none(self, changes)\n"
+            f"    given = changes.get\n    return type(self)({args})\n")
+
+
 def _all_slots(cls: type) -> set[str]:
     return {s for base in cls.__mro__ for s in getattr(base, "__slots__", ())}
 
@@ -204,15 +211,14 @@ def node(cls: T | None = None, *, intern: bool = False, derive: dict[str, str] |
         _children=cls.__dict__.get("_children") or tuple(f for f, kind in fields.items() if not _LEAF.match(kind)),
         _hidden=tuple(f for f, kind in fields.items() if kind.startswith(("Token", "Span"))) + hidden)
     space.setdefault("__qualname__", cls.__qualname__)
-    if len(fields) > 1:
-        space["_values"] = attrgetter(*fields)
-    elif fields:
-        space["_values"] = staticmethod(lambda n, only=attrgetter(*fields): (only(n),))
     made = type(cls)(cls.__name__, cls.__bases__, space)
     env = {"_new": object.__new__, "_table": _interned, "_Slot": _Slot, "_forget": _forget, "_Token": Token, "_nodes_in": nodes_in,
            **{f"_d_{k}": v for k, v in defaults.items()}, **vars(__import__("sys").modules[cls.__module__])}
     name = "__new__" if intern else "__init__"
     exec(_constructor(made, fields, defaults, derive, intern), env)
+    env["_names"], env["_with_none"] = frozenset(fields), Node._with
+    exec(_copying(fields), env)
+    made._with = env["_with"]
     made_fn = env[name]
     made_fn.__qualname__ = f"{cls.__qualname__}.{name}"
     setattr(made, name, staticmethod(made_fn) if intern else made_fn)

@@ -179,7 +179,8 @@ def _kinds() -> dict[str, type]:
     while pending:
         kind = pending.pop()
         pending += kind.__subclasses__()
-        found[_name(kind)] = kind
+        if "_declared" in vars(kind):  # not what it was made of, which lives until garbage is collected
+            found[_name(kind)] = kind
     return found
 
 

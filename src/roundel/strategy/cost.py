@@ -23,7 +23,7 @@ import numpy as np
 from ..ir import tir
 from ..target import Target
 from ..target.target import L2, L3, MEMORY
-from .nest import Nest
+from .nest import Nest, chosen, differs, least, most
 from .statements import LANES, UNROLLED, Column, Loop, Statement, Touch, number, statements
 
 NEAR = 4          # elements between neighbours up to which a few vectors hold all lanes
@@ -93,7 +93,7 @@ def traffic(target: Target, *beside: Statement) -> list[Column] | None:
         for loop in body.straight:
             inside[loop.axis] = inside.get(loop.axis, 1) * loop.extent
     ways = (0, target.l2_bytes // target.l2_ways, 0)  # the first is small, the last spreads its lines
-    return Nest([(x.axis, x.extent) for x in around if np.any(x.extent != 1)], operands, inside).traffic(capacities(target), ways)
+    return Nest([(x.axis, x.extent) for x in around if differs(x.extent, 1)], operands, inside).traffic(capacities(target), ways)
 
 
 def _hashable(steps: Mapping[Any, Any] | None) -> list[Any]:
@@ -118,19 +118,19 @@ def _spent(target: Target, beside: Sequence[Statement]) -> Column:
     spent = trips * _step(bodies, target) + overhead
     for body in bodies:
         spent = (spent + body.ends(trips)) * target.masked ** body.s.edges
-    return np.where(trips > 0, spent, 0.0)
+    return chosen(trips > 0, spent, 0.0)
 
 
 def _step(bodies: Sequence[_Body], target: Target) -> Column:
     """Cycles of one iteration: whatever limits it, registers that do not suffice included."""
     arithmetic, loads, stores, kept, folded = (sum(parts) for parts in zip(*(b.work for b in bodies), strict=True))
-    spilled = np.maximum(kept + 1 - target.vector_registers, 0.0)
+    spilled = most(kept + 1 - target.vector_registers, 0.0)
     loads, stores = loads + spilled, stores + spilled
     everything = arithmetic + loads + stores - folded + STEP
     limits = [arithmetic / target.fma_ports, loads / target.loads, stores / target.stores, everything / target.issue,
               *(b.waiting(everything) for b in bodies)]
     late = sum(b.late() for b in bodies)
-    return sum(np.maximum(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + late
+    return sum(most(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + late
 
 
 def exposed(target: Target, instructions: Column) -> Column:
@@ -153,7 +153,7 @@ def together(target: Target, *times: Column) -> Column:
     """The time of activities that overlap."""
     longest = times[0]
     for t in times[1:]:
-        longest = np.maximum(longest, t)
+        longest = most(longest, t)
     return longest + target.exposed * (sum(times) - longest)
 
 
@@ -176,7 +176,7 @@ class _Body:
         while cut and s.loops[cut - 1].kind in (UNROLLED, LANES):
             cut -= 1
         self.around, self.straight = s.loops[:cut], s.loops[cut:]
-        written = tuple(Loop(x.axis, x.written, UNROLLED) for x in self.around if np.any(x.written != 1))
+        written = tuple(Loop(x.axis, x.written, UNROLLED) for x in self.around if differs(x.written, 1))
         self.loops = (*written, *self.straight)
         self.lanes: Column = 1
         self.lane_axis: Any = None
@@ -239,12 +239,12 @@ class _Body:
             return each
         extents = {a: self.times(frozenset([a])) for a in along}
         vectors = self.times(t.moves & frozenset([self.lane_axis]))  # beside each other
-        distinct = np.minimum(t.operand.elements(extents) * vectors, each)
+        distinct = least(t.operand.elements(extents) * vectors, each)
         inner = next((x.axis for x in reversed(self.loops) if x.axis in along and self.store is not None and x.axis not in self.store.moves), None)
         spatial = {a: n for a, n in extents.items() if a == inner or (self.store is not None and a in self.store.moves)}
         live = t.operand.elements(spatial) * vectors
         wide = self.registers(t.moves, t.bits)
-        return np.where(kept + live * wide + 2 <= self.target.vector_registers, distinct, each * np.where(distinct < each, SPILLED, 1.0))
+        return chosen(kept + live * wide + 2 <= self.target.vector_registers, distinct, each * chosen(distinct < each, SPILLED, 1.0))
 
     def _folded(self) -> Column:
         """Loads of values that are used once are operands of the instruction that uses them, where the machine has such."""
@@ -256,7 +256,7 @@ class _Body:
         for t in self.s.touches:
             whole = self.lane_axis in t.moves
             if not (t.is_store or t.register) and (t.lane == 1 if whole else self.target.folds_broadcasts or self.lane_axis is None):
-                found = np.maximum(found, np.where(self.times(t.moves) == uses, uses * self.registers(t.moves, t.bits), 0.0))
+                found = most(found, chosen(self.times(t.moves) == uses, uses * self.registers(t.moves, t.bits), 0.0))
         return found
 
     def _accesses(self, t: Touch) -> tuple[Column, Column]:
@@ -265,7 +265,7 @@ class _Body:
             return 1, 0
         whole = self.registers(t.moves, t.bits)
         if t.lane == 1:  # where vectors may begin anywhere, some lie in two lines
-            width = np.minimum(self.lanes * t.bits // 8, self.target.vector_bytes)
+            width = least(self.lanes * t.bits // 8, self.target.vector_bytes)
             pitch = 0 if t.operand.is_packed else math.gcd(*(int(n) for a, n in t.steps.items() if n is not None and a != self.lane_axis))
             aligned = np.gcd(pitch * t.bits // 8, width)
             return whole * (1 + (width - aligned) / self.target.line_bytes), 0
@@ -288,8 +288,8 @@ class _Body:
             return 0.0
         updates = self.times(self.unrolled) / self.times(self.store.moves)
         latency = self.target.fma_latency + (0.0 if self.store.register else self.target.forwarding)
-        seen = exposed(self.target, np.maximum(instructions * self.chain(), 1.0))
-        return updates * latency * (np.maximum(seen, self.target.awaited) if self.s.in_parts else seen)
+        seen = exposed(self.target, most(instructions * self.chain(), 1.0))
+        return updates * latency * (most(seen, self.target.awaited) if self.s.in_parts else seen)
 
     def late(self) -> Column:
         """For lines that come from the second-level cache, or from memory, while nothing asks for them ahead."""
@@ -308,12 +308,12 @@ class _Body:
             rows = [t.steps[a] for a in t.moves & self.unrolled & self.store.moves]
             if rows and None not in rows:
                 apart = math.gcd(*map(int, rows)) * t.bits // 8
-                late = late + np.maximum(self.times(t.moves & self.store.moves) - rows_in_cache(self.target, apart), 0) * near
+                late = late + most(self.times(t.moves & self.store.moves) - rows_in_cache(self.target, apart), 0) * near
         return late
 
     def _swept(self, t: Touch) -> dict[Any, float]:
         """How far a touch moves along each axis that is reduced."""
-        return {x.axis: abs(t.steps[x.axis]) for x in self.reducing if t.steps.get(x.axis) and np.any(x.extent != 1)}
+        return {x.axis: abs(t.steps[x.axis]) for x in self.reducing if t.steps.get(x.axis) and differs(x.extent, 1)}
 
     def _strided(self, t: Touch) -> Column:
         """Whether the innermost loop is another one than that along which vectors follow each other in memory."""
@@ -331,14 +331,14 @@ class _Body:
         inner: dict[Any, Column] = {}
         for loop in (*self.reducing, *self.straight):
             inner[loop.axis] = inner.get(loop.axis, 1) * loop.extent
-        cost = np.where(t.operand.bytes(inner) > self.target.l1_bytes, self.target.strided_exposed * near, 0.0)
+        cost = chosen(t.operand.bytes(inner) > self.target.l1_bytes, self.target.strided_exposed * near, 0.0)
         if not t.operand.constant:
             return cost
         uses: Column = 1
         for loop in self.tiles:
             if loop.axis not in t.moves:
                 uses = uses * loop.trips
-        return cost + self.target.first_exposed * far / np.maximum(uses, 1)
+        return cost + self.target.first_exposed * far / most(uses, 1)
 
     def ends(self, trips: Column) -> Column:
         """For the reductions in registers of all tiles: to start them and to end them."""
@@ -352,4 +352,4 @@ class _Body:
         each = self.target.result_cycles * self.registers(store.moves, store.bits) if is_plain else self.target.stores * stored + shuffled
         waiting = exposed(self.target, chain * self.times(self.unrolled))
         cost = (LATENCIES * self.target.fma_latency + each * kept) * waiting
-        return trips / np.maximum(chain, 1) * (FOLDED * np.log2(np.maximum(self.lanes, 2)) + PART * kept + cost if self.s.in_parts else cost)
+        return trips / most(chain, 1) * (FOLDED * np.log2(most(self.lanes, 2)) + PART * kept + cost if self.s.in_parts else cost)

@@ -44,7 +44,7 @@ class Operand:
         """Bytes of a cache that hold a box, with so many bytes to a way: a line's place in a way is its address's, so pieces of the box that are
         apart by a power of two share few places."""
         pieces, span, apart = box
-        return pieces * (span if self.is_packed or not apart else np.maximum(span, math.gcd(apart, way)))
+        return pieces * (span if self.is_packed or not apart else most(span, math.gcd(apart, way)))
 
     def box(self, inner: Mapping[Any, Column]) -> tuple[Column, Column, int]:
         """Pieces of the box in memory, bytes of the lines of each, and what divides the distances between them (0: there is one)."""
@@ -84,12 +84,28 @@ def _places(steps: Mapping[Any, int], inner: Mapping[Any, Column], extent: int) 
     """How many places of a dimension loops with these extents meet: those from the first to the last, or fewer where steps leave some out, as the
     taps of a dilated window do."""
     given = [(step, inner.get(axis, 1)) for axis, step in steps.items()]
-    between = _least(1 + sum(step * (n - 1) for step, n in given), extent)
-    return between if len(given) == 1 else _least(between, math.prod(n for _, n in given))
+    between = least(1 + sum(step * (n - 1) for step, n in given), extent)
+    return between if len(given) == 1 else least(between, math.prod(n for _, n in given))
 
 
-def _least(a: Column, b: Column) -> Column:
+def least(a: Column, b: Column) -> Column:
+    """``np.minimum``, for single numbers too."""
     return np.minimum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else min(a, b)
+
+
+def differs(column: Column, number: int) -> bool:
+    """Whether some value is another."""
+    return bool((column != number).any()) if isinstance(column, np.ndarray) else bool(column != number)
+
+
+def most(a: Column, b: Column) -> Column:
+    """``np.maximum``, for single numbers too."""
+    return np.maximum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else max(a, b)
+
+
+def chosen(condition: Column, a: Column, b: Column) -> Column:
+    """``np.where``, for single numbers too, of which most programs are made that nothing is decided about."""
+    return np.where(condition, a, b) if any(isinstance(x, np.ndarray) for x in (condition, a, b)) else a if condition else b
 
 
 @dataclass(frozen=True)
@@ -126,6 +142,6 @@ class Nest:
             needed = touched if not way else [sum(o.room(box, way) for o, box in zip(self.operands, found, strict=True)) for found in boxes]
             moved = touched[-1] * trips[-1]
             for d in reversed(range(1, len(self.loops) + 1)):
-                moved = np.where(needed[d] <= capacity, touched[d - 1] * trips[d - 1], moved)
-            out.append(np.where(needed[0] <= capacity, 0.0, moved))
+                moved = chosen(needed[d] <= capacity, touched[d - 1] * trips[d - 1], moved)
+            out.append(chosen(needed[0] <= capacity, 0.0, moved))
         return out
