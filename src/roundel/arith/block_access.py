@@ -119,7 +119,7 @@ class _Access(Visitor):
                 out.append(Range.of(size))
                 continue
             if index.dtype.lanes == 1:
-                out.append(Range(index, tir.const(1, index.dtype)))
+                out.append(Range(index, tir.IntImm(1, index.dtype)))
                 continue
             lanes = interval(self.an, index, {})
             out.append(

@@ -183,7 +183,7 @@ class _Collect(Visitor):
 def _points(indices: tuple[Expr, ...], buffer: Buffer) -> Region:
     """One element; the whole dimension where an index is a vector."""
     return tuple(
-        Range(i, tir.const(1, i.dtype)) if i.dtype.lanes == 1 else Range(tir.const(0, n.dtype), n) for i, n in zip(indices, buffer.shape)
+        Range(i, tir.IntImm(1, i.dtype)) if i.dtype.lanes == 1 else Range(tir.IntImm(0, n.dtype), n) for i, n in zip(indices, buffer.shape)
     )
 
 

@@ -73,6 +73,11 @@ class Tree:
             kind = type(s)
             if kind is For or kind is Block:
                 nodes[s.token] = s
+            if kind is For or kind is BlockRealize:  # which most statements are
+                one = s.body if kind is For else s.block
+                parents[one] = s
+                stack.append(one)
+                continue
             inside = _INSIDE.get(kind)
             if inside is not None:
                 below = inside(s)
@@ -129,6 +134,8 @@ class Tree:
         stack = [stmt]
         while stack:
             s = stack.pop()
+            while type(s) is For:
+                s = s.body
             if type(s) is BlockRealize:
                 out.append(s)
             else:
