@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from .ir import escape, options
 from .ir.errors import MachineError, ModelError, OptionError, RoundelError
 from .ir.module import IRModule
+from .ir.signatures import readable
 from .ir.tir import BaseFunc
 
 if TYPE_CHECKING:
@@ -36,28 +37,74 @@ _LARGE = 4 << 20  # bytes
 _MOST_SIZE = 1 << 46  # of a dimension: what processors of today can address
 
 
+@readable
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None,  # noqa: A001
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | Sequence[Any] | bool | None = None,
             verify: bool | None = None, hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, precision: str | None = None,
             weights: str | None = None, bounds_checks: bool | None = None, libraries: str | None = None, choices: Mapping[str, Any] | None = None,
             records: Any = None, observers: Sequence[Any] = (), profile: bool = False) -> Model:
-    """Native code for a model.
+    """Native code for a model: a `Model` to call, profile, explain and save.
 
-    ``model``: path or bytes of an ONNX file, ``onnx.ModelProto``, ``torch.nn.Module`` (with ``example_inputs``),
-    ``torch.export.ExportedProgram``, or an ``IRModule``. ``dynamic``: for ONNX a mapping that fixes symbolic dimensions
-    (``{"batch": 1}``), for PyTorch torch.export's ``dynamic_shapes``. ``threads``: most threads of one run. ``verify``: run the
-    interpreter after every pass and name the first that changes results. ``hot``: sizes of symbolic dimensions, such as
-    ``[{"batch": 1, "seq": 128}]``, that get code of their own beside that for all sizes. ``accuracy``: ``strict``, ``default``
-    or ``fast``. ``precision``: ``bfloat16``, ``float16`` or ``auto`` multiplies numbers rounded to 16 bits in matrix products and convolutions,
-    where the machine has instructions for it (sums stay float32). ``weights``: ``float16`` or ``bfloat16`` stores the weights of matrix products
-    so (sums stay float32).
-    ``bounds_checks``: whether indices that are data are checked at run time (default yes; without, what is out of range reads or writes
-    foreign memory). ``libraries``: backends, such as ``openblas``, whose kernels are taken where they are expected or were measured to be faster than
-    generated code (`roundel.backends`). ``choices``: by the names of nodes or patterns of them algorithms, such as ``{"/layer1/*": "direct"}``, and
-    decisions of their kernels, such as ``{"/fc/MatMul": {"sketch": "contraction", "rows": 6}}``, that are not left to the models of the machine; what
-    cannot be had is an error. ``records``: a database of measurements or its path (default: the option ``records``, or else the user's own in the
-    folder of the cache; False for none); kernels that were measured on such a machine with so many threads get the fastest schedule that was.
-    Raises RoundelError.
+        model = rd.compile("model.onnx")
+        scores = model(x)                      # arrays in, arrays out; sizes may change from call to call
+        model.save("model.so")
+
+        rd.compile(module.eval(), (example,), dynamic=({0: torch.export.Dim("batch")},))
+
+    What is compiled:
+
+    - ``model``: the path or bytes of an ONNX file, an ``onnx.ModelProto``, a
+      ``torch.nn.Module``, a ``torch.export.ExportedProgram``, or an `IRModule`.
+    - ``example_inputs``: of a ``torch.nn.Module``, as many tensors as it takes; their types
+      count, and their sizes where ``dynamic`` does not open them.
+    - ``dynamic``: which sizes are open. An ONNX file says so itself, and a mapping fixes some
+      of them: ``{"batch": 1}``. For PyTorch it is the ``dynamic_shapes`` of torch.export, or
+      True for all sizes that can be open.
+    - ``hot``: sizes that get code of their own beside the code for all sizes: ``[{"batch": 1,
+      "seq": 128}]``.
+
+    Where it runs:
+
+    - ``target``: a name of ``roundel targets``, or such as ``"llvm -mcpu=znver3"``. Default:
+      this machine.
+    - ``threads``: the most threads of one call. Default: all cores that the process may use.
+
+    Numbers:
+
+    - ``accuracy``: ``"strict"``, ``"default"`` or ``"fast"``. Strict leaves out algorithms that
+      trade a digit for speed.
+    - ``precision``: ``"bfloat16"``, ``"float16"`` or ``"auto"`` rounds the factors of matrix
+      products and convolutions to 16 bits where the machine has instructions for that. Sums
+      stay float32.
+    - ``weights``: ``"float16"`` or ``"bfloat16"`` stores the weights of matrix products in 16
+      bits. Sums stay float32.
+    - ``bounds_checks``: whether indices that are data are checked at run time. Default: yes.
+      Without, a wrong index reads or writes foreign memory.
+
+    How it is chosen:
+
+    - ``choices``: what is not left to the models of the machine, by names of nodes or patterns
+      of names: algorithms, ``{"/layer1/*": "direct"}``, and decisions of kernels,
+      ``{"/fc/MatMul": {"sketch": "contraction", "rows": 6}}``. What cannot be had is an error.
+    - ``libraries``: backends, such as ``"openblas"``, whose kernels are used where they are
+      expected, or were measured, to be faster.
+    - ``records``: a database of measurements, or its path; kernels that were measured get the
+      fastest schedule. Default: the user's own; False: none.
+
+    To look inside:
+
+    - ``verify``: run the interpreter after every pass, and name the first pass that changes
+      results.
+    - ``pipeline``: the passes to run in place of ``driver.DEFAULT``.
+    - ``observers``: are told of every pass (`roundel.passes`).
+    - ``profile``: build timers into the code, for ``Model.profile``.
+
+    Returns a `Model`. It is kept on disk, so that the same call takes a fraction of a second the
+    next time.
+
+    Raises ModelError for what is no sound model, UnsupportedError (which lists all unsupported
+    operators), OptionError for an option that cannot be, and BuildError where no code can be made;
+    all are `RoundelError`.
     """
     from . import cache
     from .ir.choice import Choices
@@ -294,9 +341,21 @@ def sizes_of_dimensions(sizes: Any) -> dict[str, int]:
     return {name: int(size) for name, size in sizes.items()}
 
 
+@readable
 def build(mod: Any, target: TargetLike | None = None, **options_: Any) -> Executable:
-    """Functions of a module (or one function) to call as ``rt["name"](...)``: tensor programs write into the arrays passed for
-    their outputs, graph functions return their results."""
+    """Functions of a module, or one function, to call by name.
+
+        rt = rd.build(program)
+        rt["main"](a, b, out)
+
+    - ``mod``: an `IRModule` or one of its functions. A tensor program writes into the arrays
+      that are passed for its outputs, and runs by its schedule as it stands (`rd.auto_schedule`
+      gives it one); a graph function returns its results.
+    - ``target``: as for `rd.compile`; ``options_``: those of ``driver.build_module``, such as
+      ``threads``.
+
+    Returns an `Executable`. Raises RoundelError.
+    """
     from .driver import build_module
     from .strategy.advice import warn_of_plain_loops
 
@@ -328,22 +387,47 @@ def auto_schedule(program: IRModule | BaseFunc, target: TargetLike | None = None
 class _Tune:
     """``rd.tune``: a function that has the names of the room ``roundel.tune`` too."""
 
+    @readable
     def __call__(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None, sizes: Any = None,
                  threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all", search: Any = "evolutionary",
                  db: Any = None, builder: Any = None, runner: Any = None, seed: int = 0, watch: Callable[[Any], None] = lambda session: None,
                  postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = (), libraries: str | None = None) -> Result:
         """Measure schedules of a model's tensor programs and keep the fastest in a database, which ``rd.compile`` reads.
 
-        ``model``: what ``rd.compile`` takes (also ``example_inputs``, ``target``, ``dynamic``), a tensor program, a tensor expression, or a list of
-        tasks of `tasks`. ``sizes``: values of symbolic dimensions to tune for, as for `tasks`. ``threads``: of a call. ``seconds`` and ``trials``: for
-        how long, and how many candidates in all, those of earlier sessions in the same database counted; what is reached first ends the search, as
-        Ctrl-C does. Without either there are 64 trials for each task. ``space``: ``all`` sketches, those of hand-written ``rules``, ``generic`` ones, or
-        a list of rules, of one's own too. ``search``: ``evolutionary``, ``random``, ``exhaustive``, ``replay``, or a class derived from ``Search``.
-        ``db``: a database or its path; None: the user's own. ``builder`` and ``runner``: who builds and measures, by default child processes of this
-        machine. ``watch`` is called with the session whenever something was measured. ``postprocessors`` and ``mutators``: functions behind and
-        beside all sketches of the space, as for ``strategy.refine.refined``. ``libraries``: backends (`roundel.backends`), such as ``openblas`` or those
-        of one's own, whose kernels are measured beside generated code for the parts of a model that they can compute (default: the option
-        ``libraries``; with it, no ``trials`` but 0 are needed). Where one is surely faster and right, later compiles take it.
+            rd.tune("model.onnx", seconds=600)
+            model = rd.compile("model.onnx")       # with what was found
+
+        What is tuned:
+
+        - ``model``: what ``rd.compile`` takes (also ``example_inputs``, ``target``, ``dynamic``), a
+          tensor program, a tensor expression, or a list of tasks of `tasks`.
+        - ``sizes``: values of symbolic dimensions to tune for, as for `tasks`; ``threads``: of a
+          call.
+
+        For how long (what is reached first ends the search, as Ctrl-C does; without either there are 64 trials for each task):
+
+        - ``seconds``, and ``trials``: candidates in all, those of earlier sessions in the same
+          database counted.
+
+        How it is searched:
+
+        - ``space``: ``"all"`` sketches, those of hand-written ``"rules"``, ``"generic"`` ones, or a
+          list of rules, also of your own.
+        - ``search``: ``"evolutionary"``, ``"random"``, ``"exhaustive"``, ``"replay"``, or a class
+          derived from ``Search``; ``seed``: of its random numbers.
+        - ``postprocessors``, ``mutators``: functions behind and beside all sketches of the space,
+          as for ``strategy.refine.refined``.
+        - ``libraries``: backends such as ``"openblas"``, or your own (`roundel.backends`), whose
+          kernels are measured beside generated code for the parts of a model that they can compute;
+          where one is surely faster and right, later compiles use it. Default: the option
+          ``libraries``. ``trials=0`` measures libraries alone.
+
+        How it is measured:
+
+        - ``builder``, ``runner``: who builds and who measures. Default: child processes on this
+          machine.
+        - ``db``: a database or its path. Default: the user's own.
+        - ``watch``: is called with the session whenever something was measured.
 
         A schedule that is not surely faster than the untuned compiler's by one part in a hundred is not used. Raises RoundelError.
         """
@@ -399,9 +483,16 @@ def interpret(mod: Any) -> Any:
     return run(mod)
 
 
+@readable
 def load(path: str | Path, *, threads: int | None = None, verify: bool = False) -> Model:
-    """A model saved by ``Model.save`` or ``roundel compile``. Sizes of its files, code and tables are checked before anything is loaded,
-    weights of up to 4 MiB too; ``verify`` reads and checks all weights. Raises ModelError for a damaged file, MachineError (a CallError) for another CPU's."""
+    """A model saved by ``Model.save`` or ``roundel compile``.
+
+    - ``threads``: the most threads of one call. Default: all cores that the process may use.
+    - ``verify``: read and check all weights. Without, the sizes of the files, code and tables
+      are checked before anything is loaded, and weights of up to 4 MiB.
+
+    Raises ModelError for a damaged file, MachineError (a CallError) for one that is for another CPU.
+    """
     from .runtime.loader import load as read
 
     options.check_environment()

@@ -2,8 +2,8 @@
 """Every code block of the README and of docs/ runs, in order, one page at a time in a folder with a ``model.onnx``.
 
 ``python`` blocks share one namespace; ``sh`` blocks run in the shell with ``roundel`` and ``python`` being those under test;
-``c`` blocks are written to the file that their first line names. Those of CONTRIBUTING.md run in the root of the checkout. Blocks that install
-Roundel are run by .ci/run and by people, not here.
+``c`` blocks are written to the file that their first line names, as are ``python`` blocks that begin with such a name. Those of CONTRIBUTING.md run in the
+root of the checkout. Blocks that install Roundel are run by .ci/run and by people, not here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import linecache
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -49,6 +50,9 @@ def workplace(tmp_path, cache, monkeypatch):
         (tools / name).chmod(0o755)
     monkeypatch.setenv("PATH", os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]))  # ruff is beside python
     monkeypatch.setenv("ROUNDEL_CACHE_DIR", str(cache))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("PORT", str(free.getsockname()[1]))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -82,13 +86,17 @@ def test_page(page, workplace, monkeypatch):
         pytest.importorskip("ziglang")
     if page.stem == "web" and shutil.which("node") is None:
         pytest.skip("there is no node")
+    if page.stem == "tutorial-embedding-service":
+        pytest.importorskip("transformers")
     scope = {"__name__": f"page_{page.stem}"}
     text = page.read_text()
     ran = 0
     for found in _BLOCK.finditer(text):
         language, block = found.groups()
         name = f"{page.name}:{text.count(chr(10), 0, found.start()) + 1}"
-        if language == "python":
+        if language == "python" and (file := re.match(r"# (\w+\.py)$", block, re.M)):
+            (workplace / file[1]).write_text(block)
+        elif language == "python":
             run_python(block, name, scope)
         elif language == "sh" and _INSTALLS not in block:
             run_shell(block, name, ROOT if page == CONTRIBUTING else workplace)

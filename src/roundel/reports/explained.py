@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir import options
 from ..ir.errors import OptionError
 from ..ir.module import IRModule
+from ..ir.signatures import readable
 from ..runtime.inputs import known_dims
 from ..target import Target, TargetLike
 
@@ -58,13 +59,19 @@ class Explained:
         return kernel_text(scheduled(self.module), kernel, form)
 
 
+@readable
 def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None, dynamic: Any = None,
             sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None, seconds: float = 0.0) -> Explained:
-    """How each kernel of a model is computed and why, and what else was possible. The arguments are those of ``rd.compile``; ``sizes`` gives
-    symbolic dimensions values, and where ``seconds`` is given, the kernels are measured for so long on random inputs.
+    """How each kernel of a model is computed and why, and what else was possible.
 
-    ``model`` may also be a compiled one: it is explained as what it was compiled from, with the options it was compiled with, if that is still there;
-    else, as for a loaded file, there is what it carries itself. Raises RoundelError."""
+    - ``model``, ``example_inputs``, ``target``, ``threads``, ``dynamic`` and ``choices``: as for
+      ``rd.compile``. A compiled model is explained as what it was compiled from, with its options,
+      where that is still there; else, as for a loaded file, by what it carries itself.
+    - ``sizes``: values of symbolic dimensions.
+    - ``seconds``: for how long the kernels are measured on random inputs; 0: not at all.
+
+    Raises RoundelError.
+    """
     from .. import api
     from ..runtime import Model
     from ..runtime.profile import checked_seconds

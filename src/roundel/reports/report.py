@@ -10,6 +10,7 @@ from typing import Any
 
 from ..ir import escape
 from ..ir.errors import OptionError
+from ..ir.signatures import readable
 from ..runtime.profile import checked_seconds
 from ..runtime.toolchain import atomic_output
 from ..target import TargetLike
@@ -17,16 +18,23 @@ from .collect import collect
 from .page import page, report_in
 
 
+@readable
 def report(model: Any, example_inputs: Sequence[Any] | None = None, out: str | Path = "report.html", *, target: TargetLike | None = None,
            threads: int | None = None, dynamic: Any = None, sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None,
            records: Any = None, seconds: float = 1.0, assembly: bool = True, against: str | Path | None = None) -> Path:
-    """Write one file of HTML that shows a model from its graph to the assembly of its kernels, with what each decision was and what it costs.
+    """Write one file of HTML that shows a model from its graph to the assembly of its kernels.
 
-    ``model`` and the other arguments are those of ``rd.compile``; also the path of a report made before, which is compared again. ``sizes`` gives symbolic
-    dimensions values. Where a database of measurements is compiled from (``records``), kernels that are in it have their tuning curves. ``seconds``: for
-    how long the kernels are measured on random inputs (0: not at all). ``assembly``: whether kernels are compiled to show theirs. ``against``: a report
-    made before, of another version, machine or precision, to compare with. The file needs no network and no other
-    file. Returns its path. Raises RoundelError.
+        rd.report("model.onnx", out="report.html")
+
+    - ``model`` and the other arguments are those of ``rd.compile``; also the path of a report made
+      before, which is compared again.
+    - ``sizes``: values of symbolic dimensions. Where a database of measurements is compiled from
+      (``records``), kernels that are in it have their tuning curves.
+    - ``seconds``: for how long the kernels are measured on random inputs; 0: not at all.
+    - ``assembly``: whether kernels are compiled to show theirs.
+    - ``against``: a report made before, of another version, machine or precision, to compare with.
+
+    The file needs no network and no other file. Returns its path. Raises RoundelError.
     """
     from ..target.host import usable_cores
 

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...builder import BlockBuilder
-from ...ir import graph, tir
+from ...ir import graph, structural_equal, tir
 from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.node import Span
+from ...ir.op import CALL_TIR
 from .agreement import require_equal
 
 
@@ -54,6 +55,22 @@ class ModelNode:
     def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
         """Emit a tensor expression ``fn(*tensors)`` as a tensor program."""
         return self.importer.bb.emit_te(fn, *args, **kwargs)
+
+    def program(self, program: tir.PrimFunc, *args: graph.GraphExpr) -> graph.GraphExpr:
+        """Emit a call of a tensor program of constant sizes, scheduled or not: its first buffers are the arguments, the others its results. Raises
+        ModelError where the arguments are not what it takes."""
+        wanted = [graph.TensorInfo(b.shape, b.dtype) for b in map(program.buffers.get, program.params) if b is not None]
+        for k, (arg, info) in enumerate(zip(args, wanted)):
+            if not structural_equal(arg.sinfo, info):
+                raise ModelError(f"operand {k} is {arg.sinfo}, and the program takes {info}", where=self.where,
+                                 hint="node.te makes a program for the sizes that the operands have")
+        results = wanted[len(args) :]
+        if not results or len(wanted) != len(program.params):
+            raise ModelError(f"a program with {len(program.params)} parameters is called with {len(args)} operands", where=self.where,
+                             hint="its parameters are buffers: first the operands, then the results")
+        out = results[0] if len(results) == 1 else graph.TupleInfo(tuple(results))
+        name = self.importer.bb.add_func(program, str(program.attrs.get("global_symbol", "program")))
+        return self.importer.emit(graph.Call(CALL_TIR, (name, graph.Tuple(tuple(args))), sinfo_args=(out,), sinfo=out))
 
     def make(self, op: str, *args: Any, **attrs: Any) -> graph.GraphExpr:
         """Emit a call of a Roundel operator."""
