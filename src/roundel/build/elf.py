@@ -7,7 +7,8 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..runtime.integrity import ELF_HEADERS, MACHINES
+from ..ir.processors import FAMILIES
+from ..runtime.integrity import ELF_HEADERS
 
 _ALIGN = 4096
 
@@ -58,7 +59,7 @@ def write_data_object(path: Path, machine: str, symbol: str, size: int, mark: by
     identity = b"\x7fELF" + bytes([layout.number, 1, 1]) + bytes(9)
     form = ELF_HEADERS[layout.number]
     sizes = struct.calcsize(form), struct.calcsize(layout.section)
-    header = struct.pack(form, identity, 1, MACHINES[machine], 1, 0, 0, at, _FLAGS.get(machine, 0), sizes[0], 0, 0, sizes[1], len(sections), 4)
+    header = struct.pack(form, identity, 1, FAMILIES[machine].elf, 1, 0, 0, at, _FLAGS.get(machine, 0), sizes[0], 0, 0, sizes[1], len(sections), 4)
     with path.open("wb") as out:
         out.write(header.ljust(_ALIGN, b"\0"))
         out.write(mark)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..ir.errors import BuildError, MachineError
-from ..runtime.integrity import MACHINES, this_machine
+from ..ir.processors import FAMILIES, OF_ELF, this_family
 from ..target.linker import memory_linker
 from ..target.spec import MachineSpec
 
@@ -56,9 +56,9 @@ def _check_machine(objects: Sequence[bytes]) -> None:
     """Code of another machine or system would link, and crash when it is called."""
     if platform.system() != "Linux":
         return
-    here = this_machine()
+    here = this_family()
     for content in objects:
         number = int.from_bytes(content[18:20], "little") if content[:4] == b"\x7fELF" else None
-        if number != MACHINES.get(here, number):
-            there = next((name for name, n in MACHINES.items() if n == number), "another system")
+        if here in FAMILIES and number != FAMILIES[here].elf:
+            there = OF_ELF.get(number, "another system")
             raise MachineError(f"the code is for {there}, this machine is {here} with Linux")

@@ -18,8 +18,9 @@ from ..target import Target
 from ..ir import escape
 from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_comment, c_identifier, c_string
+from ..ir.processors import FAMILIES, family_of, this_family
 from ..runtime import library, toolchain
-from ..runtime.integrity import MACHINES, NAME_ROOM, Trailer, encoded_name, weights_name
+from ..runtime.integrity import NAME_ROOM, Trailer, encoded_name, weights_name
 from ..runtime.metadata import FunctionInfo, TensorInfo
 from ..runtime.native import ABI, dlpack_code
 from .elf import write_data_object
@@ -123,7 +124,7 @@ def link(
         temporary = outputs.enter_context(toolchain.atomic_output(out))
         work = toolchain.temporary_folder("roundel-link-")
         outputs.callback(shutil.rmtree, work, ignore_errors=True)
-        placed = _place_weights(weights, out, work, side_file, _architecture(target), outputs)
+        placed = _place_weights(weights, out, work, side_file, this_family() if target is None else family_of(target.triple), outputs)
         (work / "stub.c").write_text(_stub(name, functions, placed))
         (work / "exports.map").write_text(_EXPORTS % name)
         paths = [*work.glob("weights.o")]
@@ -174,21 +175,16 @@ def foreign_triple(triple: str | None) -> str | None:
             f"a shared library for {triple} cannot be linked here",
             hint="machines with Linux are what Roundel links for: see `roundel targets`",
         )
-    processor, *_, last = triple.split("-")
+    family, last = family_of(triple), triple.split("-")[-1]
     library = "gnu" if last in ("linux", "unknown") else last
-    if processor in (platform.machine(), {"arm64": "aarch64", "AMD64": "x86_64"}.get(platform.machine())) and library == _c_library():
+    if family == this_family() and library == _c_library():
         return None
-    return f"{'arm' if processor.startswith('armv7') else processor}-linux-{library}"
+    return f"{family}-linux-{library}"
 
 
 def _c_library() -> str:
     """The last part of this machine's triple: the C library that Python runs with."""
     return "gnu" if platform.libc_ver()[0] == "glibc" else "musl"
-
-
-def _architecture(target: Target | None) -> str:
-    first = (getattr(target, "triple", None) or platform.machine()).split("-")[0]
-    return {"arm64": "aarch64", "AMD64": "x86_64"}.get(first, "arm" if first.startswith("armv7") else first)
 
 
 @dataclass(frozen=True)
@@ -223,7 +219,7 @@ def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool,
     if side_file or size > _EMBED_AT_MOST:
         beside = out.with_name(weights_name(out))
         return _Placed(size, weights_file=beside.name, digest=write_beside(weights, beside, outputs))
-    if architecture not in MACHINES:
+    if architecture not in FAMILIES:
         raise BuildError(f"weights cannot be embedded in a file for {architecture}", hint="use side_file=True")
     write_data_object(work / "weights.o", architecture, "roundel_weights", max(size, len(_PLACE)), _PLACE)
     return _Placed(size, weights)

@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from ..ir.processors import this_family
 from ..runtime.inputs import known_dims
 from .arguments import DIM, dims
 from .json_output import JSON, print_json, tensor_facts
@@ -34,7 +35,7 @@ def gathered(path: Path, *, verify: bool = False, sizes: dict[str, int] | None =
     ``sizes`` lacks a dimension. Raises ModelError for a damaged file."""
     from ..ir.errors import RoundelError
     from ..runtime import load_executable
-    from ..runtime.integrity import SMALL, SavedFile, this_machine
+    from ..runtime.integrity import SMALL, SavedFile
 
     with SavedFile(path, contents=verify) as saved:
         functions, notes = saved.metadata()
@@ -44,7 +45,7 @@ def gathered(path: Path, *, verify: bool = False, sizes: dict[str, int] | None =
         verified = "everything" if verify or weights <= SMALL else "everything but the weights"
         machine = saved.machine
     known_dims((d for f in functions.values() for i in f.inputs for d in i.shape if isinstance(d, str) and d.isidentifier()), sizes or {})
-    facts: dict[str, Any] = {"file": str(path), "version": notes.get("version"), "machine": machine, "runs_here": machine == this_machine()}
+    facts: dict[str, Any] = {"file": str(path), "version": notes.get("version"), "machine": machine, "runs_here": machine == this_family()}
     facts |= {name: notes.get(name) for name in ("target", "cpu", "features", "options", "source")}
     facts["functions"] = [{"name": f.name, "inputs": tensor_facts(f.inputs), "outputs": tensor_facts(f.outputs)} for f in functions.values()]
     facts |= {"code": code, "weights": weights, "weights_file": beside, "verified": verified, "activations": None, "threads": None}

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import stat
 import struct
 from collections.abc import Iterable, Iterator
@@ -24,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from ..ir.errors import ModelError
+from ..ir.processors import OF_ELF, this_family
 from . import metadata
 from .metadata import FunctionInfo
 
-MACHINES = {"x86_64": 62, "aarch64": 183, "riscv64": 243, "arm": 40, "i686": 3}  # how ELF numbers them
 BLOCK = 8 << 20  # bytes of weights that are hashed together
 DIGEST = 64  # characters behind the weights in a file of their own
 NAME_ROOM = 256  # bytes that a library keeps for the name of that file, the zero byte at its end included
@@ -161,7 +160,7 @@ class SavedFile:
     def machine(self) -> str:
         """The processor family that the code is for, as ``platform.machine()`` calls it."""
         number = _ELF_HEADER.unpack(self.head[: _ELF_HEADER.size])[2]
-        return next((name for name, n in MACHINES.items() if n == number), f"ELF machine {number}")
+        return OF_ELF.get(number, f"ELF machine {number}")
 
     def metadata(self) -> tuple[dict[str, FunctionInfo], dict[str, Any]]:
         """The functions by name, and what the compiler noted, as ``metadata.read`` gives them; read from the image, whatever machine it
@@ -176,7 +175,7 @@ class SavedFile:
 
     def check_machine(self) -> None:
         """Raises ModelError for code of another processor family."""
-        here = this_machine()
+        here = this_family()
         if self.machine != here:
             raise ModelError(f"{self.path.name} is for {self.machine}, this machine is {here}", hint="compile it for this machine, or load it there")
 
@@ -257,11 +256,6 @@ def check_file(path: str | Path, *, contents: bool = False) -> None:
     """Raises ModelError unless ``path`` is a saved model that is whole, as far as can be told in milliseconds; with ``contents``
     large weights are read and compared with their digest as well."""
     SavedFile(path, contents=contents).close()
-
-
-def this_machine() -> str:
-    """The processor family of this machine."""
-    return {"arm64": "aarch64", "AMD64": "x86_64", "armv7l": "arm"}.get(platform.machine(), platform.machine())
 
 
 def encoded_name(name: str) -> bytes:

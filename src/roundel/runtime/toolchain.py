@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..ir.errors import BuildError, OptionError
+from ..ir.processors import FAMILIES
 
 
 @functools.cache
@@ -42,11 +43,9 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
 def _zig_target(triple: str) -> tuple[str, ...]:
     """The options by which zig compiles for a machine that other compilers call ``triple``."""
     family, _, rest = triple.partition("-")
-    name, more = _ZIG.get(family, (family, ()))
+    known = FAMILIES.get(family)
+    name, more = (known.zig or family, known.zig_options) if known else (family, ())
     return ("-target", f"{name}-{rest}", *more)
-
-
-_ZIG = {"arm": ("arm", ("-mcpu=generic+v7a+vfp3d16",)), "i686": ("x86", ())}  # where it has another name, or a smaller machine by default
 
 
 def program_compiler(triple: str | None) -> tuple[str, ...]:
