@@ -173,13 +173,22 @@ def foreign_triple(triple: str | None) -> str | None:
     if "linux" not in triple:
         raise BuildError(
             f"a shared library for {triple} cannot be linked here",
-            hint="machines with Linux are what Roundel links for: see `roundel targets`",
+            hint="`roundel targets` lists what can be linked here; C source can be had for all others: target=\"c\", or `-o model.c`",
         )
     family, last = family_of(triple), triple.split("-")[-1]
     library = "gnu" if last in ("linux", "unknown") else last
     if family == this_family() and library == _c_library():
         return None
     return f"{family}-linux-{library}"
+
+
+def linker_of(triple: str) -> str | None:
+    """The program that links files for a machine here: a C compiler's name, or ``zig``; None where there is none."""
+    try:
+        command = toolchain.compiler(foreign_triple(triple))
+    except BuildError:
+        return None
+    return "zig" if "ziglang" in command else Path(command[0]).name
 
 
 def _c_library() -> str:

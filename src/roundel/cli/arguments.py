@@ -37,10 +37,13 @@ def one_of(*values: str) -> Any:
     return lambda incomplete: [v for v in values if v.startswith(incomplete)]
 
 
-def _targets(incomplete: str) -> list[str]:
+def _targets(context: typer.Context, incomplete: str) -> list[str]:
+    """The machines that a command can do something for: what is only looked at needs no linker."""
+    from ..build.link import linker_of
     from ..target import Target
 
-    return [name for name in Target.named() if name.startswith(incomplete)]
+    is_linked = context.info_name in ("compile", "run", "bench")
+    return [name for name in Target.named() if name.startswith(incomplete) and not (is_linked and linker_of(Target(name).triple) is None)]
 
 
 MODEL = typer.Argument(..., help="An ONNX file, or a model compiled by `roundel compile` (.so).", show_default=False)

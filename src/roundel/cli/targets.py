@@ -21,6 +21,7 @@ def targets_command(
     from rich.console import Console
     from rich.table import Table
 
+    from ..build.link import linker_of
     from ..passes.progress import shown
     from ..target import Target
     from ..target.host import described
@@ -33,14 +34,14 @@ def targets_command(
     named = {name: Target.host() if name == THIS else Target(name) for name in (THIS, *Target.named())}
     if as_json:
         print_json([{"name": name, "target": str(t), "triple": t.triple, "cpu": t.cpu, "vector_bits": t.vector_bytes * 8, "registers": t.vector_registers,
-                     "cores": t.cores, "gflops_per_core": t.peak_gflops(), "figures": t.to_dict(),
+                     "cores": t.cores, "gflops_per_core": t.peak_gflops(), "linked_by": linker_of(t.triple), "figures": t.to_dict(),
                      **({"measured": profile and asdict(profile)} if name == THIS else {})} for name, t in named.items()])
         return
     table = Table(title="targets")
-    for name in ("name", "cpu", "vector", "registers", "cores", "GFLOP/s per core (float32)"):
+    for name in ("name", "cpu", "vector", "registers", "cores", "GFLOP/s of a core", "linked by"):
         table.add_column(name)
     for name, t in named.items():
-        table.add_row(name, t.cpu, f"{t.vector_bytes * 8} bits", str(t.vector_registers), str(t.cores), f"{t.peak_gflops():.0f}")
+        table.add_row(name, t.cpu, f"{t.vector_bytes * 8} bits", str(t.vector_registers), str(t.cores), f"{t.peak_gflops():.0f}", linker_of(t.triple) or "-")
     Console().print(table, _figures(profile, described(), named[THIS]))
 
 

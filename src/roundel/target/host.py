@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ir import cache_folder, options
+from ..ir.processors import this_family
 from .machines import MACHINES
 from .target import Target, TargetLike
 
@@ -69,7 +70,7 @@ def described() -> Target:
 
 
 def _is_x86() -> bool:
-    return platform.machine() in ("x86_64", "AMD64", "i686")
+    return this_family() in ("x86_64", "i686")
 
 
 @functools.cache
