@@ -392,7 +392,7 @@ class _Tune:
                  threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all", search: Any = "evolutionary",
                  db: Any = None, builder: Any = None, runner: Any = None, seed: int = 0, watch: Callable[[Any], None] = lambda session: None,
                  postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = (), libraries: str | None = None) -> Result:
-        """Measure schedules of a model's tensor programs and keep the fastest in a database, which ``rd.compile`` reads.
+        """Measure schedules of a model's kernels; the fastest go into a database that ``rd.compile`` reads.
 
             rd.tune("model.onnx", seconds=600)
             model = rd.compile("model.onnx")       # with what was found
@@ -404,7 +404,8 @@ class _Tune:
         - ``sizes``: values of symbolic dimensions to tune for, as for `tasks`; ``threads``: of a
           call.
 
-        For how long (what is reached first ends the search, as Ctrl-C does; without either there are 64 trials for each task):
+        For how long (what is reached first ends the search, as Ctrl-C does; without either there
+        are 64 trials for each task):
 
         - ``seconds``, and ``trials``: candidates in all, those of earlier sessions in the same
           database counted.
@@ -429,7 +430,8 @@ class _Tune:
         - ``db``: a database or its path. Default: the user's own.
         - ``watch``: is called with the session whenever something was measured.
 
-        A schedule that is not surely faster than the untuned compiler's by one part in a hundred is not used. Raises RoundelError.
+        A schedule that is not surely faster than the untuned compiler's by one part in a hundred
+        is not used. Raises RoundelError.
         """
         from .backends import known
         from .tune.api import tune as tune_tasks

@@ -38,10 +38,12 @@ def targets_command(
                      **({"measured": profile and asdict(profile)} if name == THIS else {})} for name, t in named.items()])
         return
     table = Table(title="targets")
-    for name in ("name", "cpu", "vector", "registers", "cores", "GFLOP/s of a core", "linked by"):
-        table.add_column(name)
+    for name in ("name", "vector", "registers", "cores", "GFLOP/s of a core", "linked by"):
+        table.add_column(name, no_wrap=name == "name")
     for name, t in named.items():
-        table.add_row(name, t.cpu, f"{t.vector_bytes * 8} bits", str(t.vector_registers), str(t.cores), f"{t.peak_gflops():.0f}", linker_of(t.triple) or "-")
+        shown_as = f"{name} ({t.cpu})" if name == THIS else name
+        table.add_row(shown_as, f"{t.vector_bytes * 8} bits", str(t.vector_registers), str(t.cores), f"{t.peak_gflops():.0f}",
+                      linker_of(t.triple) or "-")
     Console().print(table, _figures(profile, described(), named[THIS]))
 
 
