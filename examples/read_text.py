@@ -15,7 +15,7 @@ import importlib.util
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,17 +100,17 @@ def session(path: Path, threads: int) -> Run:
     options.add_session_config_entry("session.force_spinning_stop", "1")
     made = ort.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     name = made.get_inputs()[0].name
-    return lambda x: made.run(None, {name: x})[0]
+    return lambda x: np.asarray(made.run(None, {name: x})[0])
 
 
 def engine(folder: Path, make: Callable[[Path], Run]) -> Engine:
     import onnx
 
-    facts = {p.key: p.value for p in onnx.load(folder / FILES["read"], load_external_data=False).metadata_props}
+    facts = {p.key: str(p.value) for p in onnx.load(folder / FILES["read"], load_external_data=False).metadata_props}
     return Engine(**{name: make(folder / file) for name, file in FILES.items()}, characters=["", *facts["character"].split("\n"), " "])
 
 
-def pictures(paths: list[Path]):
+def pictures(paths: list[Path]) -> Iterator[tuple[str, np.ndarray, list[str] | None]]:
     """Name, RGB array, expected lines (None for the user's own)."""
     for path in paths:
         yield path.name, np.asarray(Image.open(path).convert("RGB")), None
@@ -210,8 +210,8 @@ def read_line(engine: Engine, crop: np.ndarray) -> str:
 def planes(picture: np.ndarray, mean: float | list[float], deviation: float | list[float]) -> np.ndarray:
     """RGB rows to normalised planes in the order of colours that the models were trained with."""
     bands = np.ascontiguousarray(picture.transpose(2, 0, 1)[::-1])
-    shape = (-1, 1, 1)
-    return ((bands - np.reshape(np.float32(mean), shape)) / np.reshape(np.float32(deviation), shape))[None]
+    subtracted, divisor = (np.reshape(np.asarray(value, np.float32), (-1, 1, 1)) for value in (mean, deviation))
+    return np.asarray((bands - subtracted) / divisor)[None]
 
 
 def squeeze(text: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 import numpy as np
 import torch
@@ -62,7 +63,7 @@ def main(name: str | None) -> int:
     return 0
 
 
-def small() -> tuple[object, torch.nn.Module]:
+def small() -> tuple[Any, torch.nn.Module]:
     """A tokenizer of whole words and a BERT of two layers with random weights, made without a network."""
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

@@ -489,6 +489,7 @@ def interpret(mod: Any) -> Any:
 def load(path: str | Path, *, threads: int | None = None, verify: bool = False) -> Model:
     """A model saved by ``Model.save`` or ``roundel compile``.
 
+    - ``path``: of the library; a file of weights, if it has one, lies beside it.
     - ``threads``: the most threads of one call. Default: all cores that the process may use.
     - ``verify``: read and check all weights. Without, the sizes of the files, code and tables
       are checked before anything is loaded, and weights of up to 4 MiB.

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ CONFIG = """\
 ignore_missing_imports = True
 follow_imports = silent
 
-[mypy-torch.*,onnx.*,onnxruntime.*,timm.*,transformers.*,llvmlite.*,rich.*,typer.*]
+[mypy-torch.*,tokenizers.*,PIL.*,onnx.*,onnxruntime.*,timm.*,transformers.*,llvmlite.*,rich.*,typer.*]
 follow_imports = skip
 """
 
@@ -57,6 +58,14 @@ def checked(folder: Path, *options: str) -> list[str]:
     out, err, _ = api.run([*options, "--config-file", str(folder / "mypy.ini"), "--cache-dir", str(folder / "cache"), str(folder)])
     assert not err, err
     return [re.sub(r"^.*?(\w+\.py:)", r"\1", line) for line in out.splitlines()[:-1]]
+
+
+def pyright(folder: Path) -> list[dict[str, Any]]:
+    """What pyright says of the files of a folder."""
+    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(Path(rd.__file__).parents[1])], "pythonVersion": "3.11"}))
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, "--outputjson", str(folder)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=240)
+    return json.loads(done.stdout)["generalDiagnostics"]
 
 
 def test_a_program_of_a_user(tmp_path):
@@ -75,12 +84,36 @@ def test_a_program_of_a_user_as_pyright_sees_it(tmp_path):
     """The same types, and the same five mistakes."""
     pytest.importorskip("pyright")
     (tmp_path / "user.py").write_text(USER)
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [str(Path(rd.__file__).parents[1])], "pythonVersion": "3.11"}))
-    done = subprocess.run([sys.executable, "-m", "pyright", "--outputjson", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, timeout=240)
-    said = json.loads(done.stdout)["generalDiagnostics"]
+    said = pyright(tmp_path)
     types = [m["message"].rpartition(" is ")[2].strip('"') for m in said if m["severity"] == "information"]
     assert types == ["Model", "tuple[TensorInfo, ...]", "Model", "int", "Expr"]
     assert [m["range"]["start"]["line"] + 1 for m in said if m["severity"] == "error"] == list(range(12, 17))
+
+
+EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").rglob("*.py"))
+
+
+def test_examples_are_strict(tmp_path):
+    """As users who check their own programs strictly see them; packages without types are not read, so that what derives from theirs may."""
+    for example in EXAMPLES:
+        (tmp_path / example.name).write_text(example.read_text())
+    assert not checked(tmp_path, "--strict", "--allow-subclassing-any")
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("rd.compile(", "rd.complie("), ("compiled.save(", "compiled.sav(")])
+def test_a_misspelling_in_an_example_is_found(right, wrong, tmp_path):
+    misspelt = {example.name: text.replace(right, wrong) for example in EXAMPLES if right in (text := example.read_text())}
+    for name, text in misspelt.items():
+        (tmp_path / name).write_text(text)
+    said = checked(tmp_path, "--strict", "--allow-subclassing-any")
+    assert misspelt and {line.split(":")[0] for line in said if "[attr-defined]" in line} == set(misspelt)
+
+
+def test_examples_as_pyright_sees_them(tmp_path):
+    pytest.importorskip("pyright")
+    for example in EXAMPLES:
+        (tmp_path / example.name).write_text(example.read_text())
+    assert not [m["message"] for m in pyright(tmp_path) if m["severity"] == "error" and m.get("rule") != "reportMissingImports"]
 
 
 def test_pages(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import resource
 import shutil
 import subprocess
@@ -146,7 +147,7 @@ def test_a_c_program_refuses_a_pipe_and_a_file_of_another_size(code, tmp_path):
 
 def test_another_machine_is_named(code, tmp_path, monkeypatch):
     path = save(code, tmp_path / "m.so")
-    monkeypatch.setattr(integrity.platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     with pytest.raises(ModelError, match=r"is for \w+, this machine is riscv64"):
         load(path)
     check_file(path)
