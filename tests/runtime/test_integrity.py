@@ -18,7 +18,7 @@ import pytest
 
 from roundel.build.link import link
 from roundel.ir.errors import BuildError, ModelError, OptionError
-from roundel.runtime import integrity, load, load_executable, toolchain
+from roundel.runtime import load, load_executable, toolchain
 from roundel.runtime.integrity import SMALL, SavedFile, check_file
 from runtime.native_module import WEIGHT, compile_module
 
