@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import runpy
 import subprocess
 import sys
@@ -89,3 +90,18 @@ def test_the_image_is_made_by_commands_that_are_there():
     assert stages == ["compile", "program", "service"]
     assert {w for w in copied if w not in ("dist", "model.onnx")} == {"examples/deploy/program.c"}
     assert all((ROOT / w).is_file() for w in ("examples/deploy/program.c", "examples/deploy/service.py"))
+
+
+def test_the_steps_of_the_common_host_name_what_is_there():
+    """The files of its workflows are no more than the commands that others give by hand; here they are read, and what they name is looked for."""
+    yaml = pytest.importorskip("yaml")
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        for name, job in yaml.safe_load(path.read_text())["jobs"].items():
+            assert {"runs-on", "steps"} <= set(job), f"{path.name}: {name}"
+            assert all(("uses" in step) != ("run" in step) for step in job["steps"]), f"{path.name}: {name}"
+            commands = " ".join(step.get("run", "") for step in job["steps"])
+            for file in re.findall(r"[\w./]+\.py\b|\.ci/run\b", commands):
+                assert (ROOT / file).is_file(), f"{path.name}: {file}"
+            for extra in re.findall(r"\.\[([\w,]+)\]", commands):
+                assert set(extra.split(",")) <= set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+            assert set(job.get("needs", "").split()) <= set(yaml.safe_load(path.read_text())["jobs"])
