@@ -194,3 +194,23 @@ def test_loops_under_a_condition_merge_or_say_why_not():
     second = nest(ROW.replace('"S"', '"D"').replace("S[v] = A[v, 0]", "C[v, 1] = A[v, 2]"), "for i in range(4):")
     for text, order in ((first + second, ("S", "D")), (second + first, ("D", "S"))):
         accepts(program(text), lambda sch, order=order: sch.merge(*(sch.get_loops(name)[0] for name in order)))
+
+
+TOLD = "for i in range(T.Cast('int64', {}[0]) % 3 + 1):"
+RESTRUCTURED = {
+    "split": lambda sch: sch.split(sch.get_loops("S")[1], [None, 2]),
+    "split without a rest": lambda sch: sch.split(sch.get_loops("S")[1], [None, 1]),
+    "reorder": lambda sch: sch.reorder(*sch.get_loops("S")[::-1]),
+    "fuse": lambda sch: sch.fuse(*sch.get_loops("S")),
+    "decompose_reduction": lambda sch: sch.decompose_reduction("S", sch.get_loops("S")[1]),
+}
+
+
+@pytest.mark.parametrize("name", RESTRUCTURED)
+@pytest.mark.parametrize("told", ["S", "J"])
+def test_how_far_a_loop_runs_is_asked_once(name, told):
+    """S says it, where the loop stores S: its first element is 0 after the init, and a sum after that."""
+    block = 'with T.sblock("S"):\n    v = T.axis.spatial(4, i)\n    k = T.axis.reduce(4, j)\n    with T.init():\n        S[v] = 0\n    S[v] = S[v] + A[v, k]\n'
+    loops = [TOLD.format(told), "for j in range(4):"] if name in ("fuse", "reorder") else ["for t in range(1):", TOLD.format(told), "for j in range(4):"]
+    func = program(nest(block, *loops))
+    assert accepts(func, RESTRUCTURED[name]) == (told == "J")

@@ -190,3 +190,54 @@ def test_padding_is_a_number_of_the_type():
     sch = Schedule(program(MADE + reader("B[v, w]")))
     with pytest.raises(ScheduleError, match="no number of B's type"):
         sch.transform_layout("B", ("write", 0), lambda i, j: (i, j // 3, j % 3), pad_value=2**40)
+
+
+def totals(at: str, start: str = "0") -> str:
+    """Sums of the rows of A into places of S."""
+    block = f"""
+with T.sblock("S"):
+    v = T.axis.spatial(4, i)
+    k = T.axis.reduce(4, j)
+    with T.init():
+        S[{at}] = {start}
+    S[{at}] = S[{at}] + A[v, k]
+"""
+    return nest(block, *BOX)
+
+
+STARTING_APART = {
+    "decompose_reduction": lambda sch: sch.decompose_reduction("S", sch.get_loops("S")[0]),
+    "blockize": lambda sch: sch.blockize(sch.get_loops("S")[0]),
+    "reorder": lambda sch: sch.reorder(*sch.get_loops("S")[::-1]),
+    "rfactor": lambda sch: sch.rfactor(sch.get_loops("S")[1], 0),
+    "fuse": lambda sch: sch.fuse(*sch.get_loops("S")),
+    "parallel": lambda sch: sch.parallel(sch.get_loops("S")[0]),
+    "cache_write": lambda sch: sch.cache_write("S", 0, "local"),
+}
+
+
+@pytest.mark.parametrize("name", STARTING_APART)
+@pytest.mark.parametrize("at, own", [("v", True), ("3 - v", True), ("0", False), ("v // 2", False), ("v % 2", False), ("I[v] % 4", False)])
+def test_an_init_starts_no_other_rows_sum(name, at, own):
+    """The place of a sum is its row's own, or several rows store into it one after another; then only what keeps their order is taken."""
+    taken = accepts(program(totals(at)), STARTING_APART[name])
+    assert taken or not own or name == "cache_write"
+    assert own or not taken or name in ("fuse", "cache_write")
+
+
+def test_a_reduction_that_does_not_begin_at_its_start_keeps_its_init():
+    """Memory says which part of the sum an instance adds: whether it is the first, with the init, is not known."""
+    func = program(nest(totals("v").split("\n", 2)[2].replace("reduce(4, j)", "reduce(4, I[i] % 4)"), BOX[0]))
+    assert not accepts(func, lambda sch: sch.blockize([sch.get_block("S")]))
+    assert not accepts(func, lambda sch: sch.blockize(sch.get_loops("S")[0]))
+
+
+def test_statements_outside_of_blocks_are_copied_too():
+    """Each part of a partitioned loop has its own: what is asked of one is not answered for the other."""
+
+    def step(sch):
+        for part in sch.loop_partition(sch.get_loops("S")[1], [1, None]):
+            sch.vectorize(part)
+
+    func = program(nest(ROW, "for t in range(2):", "for i in range(4):", "if A[i, 0] > 0:") + "        else:\n            C[t, i] = 5\n")
+    assert accepts(func, step)

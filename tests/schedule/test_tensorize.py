@@ -10,11 +10,13 @@ import pytest
 
 import roundel as rd
 from roundel import te
-from roundel.interp import interpret
+from roundel.interp import interpret, run_prim_func
+from roundel.intrinsics import TensorIntrin
 from roundel.ir import Var
 from roundel.ir.dtype import INT64
 from roundel.ir.errors import ScheduleError
 from roundel.schedule import Schedule
+from roundel.script import tir as T
 
 RNG = np.random.default_rng(0)
 DOT, MATRIX = "dot_16x4_u8i8i32", "neon.smmla.product_2x2x8_i8i8i32"
@@ -115,3 +117,42 @@ def test_what_is_not_the_instruction_is_refused():
     sch, loop = tiled(product(4, 32, 8, "NN", ("int8", "int8", "int32")), (1, 16, 4), "kj")
     with pytest.raises(ScheduleError, match="its computation differs"):
         sch.tensorize(loop, DOT)
+
+
+def test_operands_of_an_instruction_share_no_memory_that_is_stored():
+    @T.prim_func
+    def moved(A: T.Buffer((20,), "float32"), C: T.Buffer((20,), "float32")):
+        for i in range(4):
+            for j in range(2, 6):
+                with T.sblock("u"):
+                    vi = T.axis.spatial(16, i * 4 + j - 2)
+                    C[vi] = A[vi] * T.float32(2)
+
+    @T.prim_func
+    def shifted(C: T.Buffer((20,), "float32")):
+        for i, j in T.grid(4, 4):
+            with T.sblock("u"):
+                vi = T.axis.spatial(16, i * 4 + j)
+                C[vi] = C[vi + 1] * T.float32(2)
+
+    @T.prim_func
+    def doubled(a: T.handle, c: T.handle):
+        A = T.match_buffer(a, (4,), "float32", offset_factor=1)
+        C = T.match_buffer(c, (4,), "float32", offset_factor=1)
+        with T.sblock("root"):
+            T.reads(A[0:4])
+            T.writes(C[0:4])
+            for i in range(4):
+                with T.sblock("u"):
+                    vi = T.axis.spatial(4, i)
+                    C[vi] = A[vi] * T.float32(2)
+
+    TensorIntrin.register("test.double4_by_loops", doubled, doubled)
+    sch = Schedule(shifted)
+    with pytest.raises(ScheduleError, match="memory of another operand"):
+        sch.tensorize(sch.get_loops("u")[1], "test.double4_by_loops")
+    sch = Schedule(moved)
+    sch.tensorize(sch.get_loops("u")[1], "test.double4_by_loops")
+    arrays = [np.arange(20, dtype="float32"), np.zeros(20, "float32")]
+    run_prim_func(sch.func, arrays)
+    np.testing.assert_array_equal(arrays[1][:16], 2 * arrays[0][:16])

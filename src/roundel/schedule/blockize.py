@@ -12,7 +12,16 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
 from .accesses import loads_of, variables_of
-from .legality import bare_statements, require_no_idle, require_own_condition, require_own_results, require_separate_results, require_start, writes_of
+from .legality import (
+    bare_statements,
+    require_no_idle,
+    require_own_condition,
+    require_own_results,
+    require_separate_results,
+    require_start,
+    require_steady_bounds,
+    writes_of,
+)
 from .limits import independent
 from .primitive import BlockToken, Change, Target, primitive, refuse
 from .rebind import serial, wrap
@@ -48,6 +57,8 @@ def blockize(tree: Tree, target: Target | Sequence[BlockToken], preserve_unit_it
     inner = loops[loops.index(top) :] if type(top) is For else []
     if any(tree.parents[x] is not y for x, y in zip([*inner[1:], realize], inner)):
         refuse(tree, top, "cannot blockize this loop", "there are other statements between it and the block")
+    if inner:
+        require_steady_bounds(tree, inner, "blockize this loop")
     divisions, outer_predicate, inner_predicate = _divide(tree, realize, loops, inner, top)
     if inner and {a.buffer for a in loads_of(outer_predicate)} & writes_of(realize.block):  # it is asked once for a tile
         require_own_condition(tree, realize, "blockize this loop")
@@ -150,6 +161,8 @@ def _blockize_together(tree: Tree, realizes: list[BlockRealize], keep_units: boo
     for realize in sorted(realizes, key=lambda r: tree.order[r]):
         loops = tree.loops(realize)
         inner = loops[len(shared) :]
+        if inner:
+            require_steady_bounds(tree, inner, "blockize these blocks")
         divisions, outside, inside = _divide(tree, realize, loops, inner, realize)
         if not is_true(outside):
             refuse(tree, realize, "cannot blockize these blocks", f"block {realize.block.name} runs in some iterations only: {outside.script()}")
@@ -160,6 +173,8 @@ def _blockize_together(tree: Tree, realizes: list[BlockRealize], keep_units: boo
         reducing = any(iv.kind is IterKind.REDUCE and not is_one(d.outer_extent) for iv, d in zip(realize.block.iter_vars, divisions))
         if realize.block.init is not None and reducing:
             refuse(tree, realize, "cannot blockize these blocks", f"block {realize.block.name} is reducing in the loops around", "decompose_reduction first")
+        if realize.block.init is not None:
+            require_start(tree, realize, "blockize these blocks")
         changes[realize] = _tile(tree, realize, divisions, ivs, inner, inside, together=True)[0]
     changed = tree.edit(changes)
     body = (changed.root if top is tree.root else changed.nodes[top.token]).body

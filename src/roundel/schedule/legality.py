@@ -10,7 +10,7 @@ from roundel.arith import disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
-from .accesses import INIT, accesses_of, loads_of, memory_of
+from .accesses import INIT, accesses_of, loads_of, memory_of, told_by
 from .dependence import Place, conflicts, instance_conflicts, known, name_of, places_under, same_instance, stays_before, touched_besides
 from .handed_on import reads_what_it_stores, reduces_over
 from .primitive import refuse
@@ -258,9 +258,18 @@ def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool
 # --- order of iterations
 
 
+def require_steady_bounds(tree: Tree, loops: Sequence[For], doing: str) -> None:
+    """No memory that is stored in nested loops says how far they run: they may ask for it again, or ask once only."""
+    told = told_by((), *(e for x in loops for e in (x.min, x.extent)))
+    changed = [p for p in places_under(tree, loops[0].body) if p.access.store and p.access.buffer.data in told] if told else ()
+    if changed:
+        refuse(tree, loops[0], f"cannot {doing}", f"{changed[0].access.buffer.name} says how far a loop runs, and {changed[0].who} stores it there")
+
+
 def check_order(tree: Tree, chain: list[For], order: list[For]) -> None:
     """Refuses to put directly nested loops into another order unless iterations that depend on each other stay in theirs."""
     _check_blocks_reordered(tree, chain, "reorder")
+    require_steady_bounds(tree, chain, "reorder these loops")
     for c in conflicts(tree, chain):
         if not c.any_order and [x for x in order if x in c.loops] != list(c.loops):
             refuse(tree, chain[0], "cannot reorder these loops", f"{c.why}, and their order would change")

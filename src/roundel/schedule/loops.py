@@ -12,7 +12,7 @@ from roundel.ir import Token, free_vars, tir, walk
 from roundel.ir.tir import Expr, For, ForKind, IterKind, Stmt
 
 from .decisions import holds_always
-from .legality import check_merged, check_order, require_no_idle
+from .legality import check_merged, check_order, require_no_idle, require_steady_bounds
 from .primitive import Change, Factor, Loop, Target, primitive, refuse
 from .rebind import rebind, serial, wrap
 from .tree import TRUE, Tree, child_stmts, fresh_copy, is_one, unique_block_name
@@ -29,6 +29,7 @@ def require_plain(tree: Tree, loop: For, doing: str) -> None:
         )
     if loop.step is not None and not is_one(loop.step):
         refuse(tree, loop, f"cannot {doing} loop {loop.loop_var.name}", f"its step is {loop.step}")
+    require_steady_bounds(tree, [loop], f"{doing} loop {loop.loop_var.name}")
 
 
 def infer_factors(tree: Tree, loop: For, factors: Sequence[Any]) -> tuple[list[Expr], bool]:

@@ -123,6 +123,8 @@ class _Move:
             self.refuse(f"it runs under {'a condition' if type(asked[0]) is tir.If else 'a loop with a condition'} of its own")
         self.shared = [x for x in tree.loops(self.realize) if x in tree.loops(self.loop)]
         self.within = [x for x in (*tree.loops(self.loop), self.loop) if x not in self.shared]
+        if any(reads_memory(e) for x in tree.loops(self.realize) if x not in self.shared for e in (x.min, x.extent)):
+            self.refuse("memory says how far its loops run")
         box, self.where = run_domain(tree, self.realize), TRUE
         if box is None:
             box, self.where = self._guarded()

@@ -9,7 +9,7 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, St
 from .accesses import accesses_of
 from .dependence import places_under
 from .handed_on import covered
-from .legality import asked_of, require_init_first, require_no_idle, require_own_results, require_separate_results
+from .legality import asked_of, require_init_first, require_no_idle, require_own_results, require_separate_results, require_steady_bounds
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import bindings, with_access
@@ -50,6 +50,7 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
     require_no_idle(tree, realize, inner, "take out an init")
     require_init_first(tree, realize, f"take out the init of block {node.name}")
     require_own_results(tree, realize, f"take out the init of block {node.name}")
+    require_steady_bounds(tree, inner, f"take out the init of block {node.name}")
     require_separate_results(tree, realize, inner, f"take out the init of block {node.name}")
     _require_alone(tree, realize, at)
     start = _init_nest(tree, realize, inner, reducing)

@@ -23,7 +23,7 @@ from roundel.ir.tir import (
 )
 
 from .layout import sole_loops
-from .legality import is_reduction, mixed_loops, require_init_first, require_single_updates, require_true_axes
+from .legality import is_reduction, mixed_loops, require_init_first, require_single_updates, require_steady_bounds, require_true_axes
 from .limits import independent
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
@@ -119,6 +119,7 @@ class _Rfactor:
         kinds = {iv.kind for iv in self.block.iter_vars if v in free_vars(self.values[iv.var])}
         if kinds != {IterKind.REDUCE}:
             self.refuse("the loop does not reduce" if IterKind.REDUCE not in kinds else "the loop is also part of a spatial variable")
+        require_steady_bounds(self.tree, self.chain, f"rfactor loop {self.target.loop_var.name}")
         if not independent(domain(self.chain)):
             self.refuse("a loop around it says how far another one runs")
         if not all(x.size for e in (self.target.min, self.target.extent) for x in free_vars(e)):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from roundel.arith import Analyzer, detect_iter_map, estimate_region
+from roundel.arith import Analyzer, detect_iter_map, estimate_region, reads_memory
 from roundel.ir import Buffer, Rewriter, Var, free_vars, on, structural_equal, substitute, tir, walk
 from roundel.ir.errors import ArithError, ScheduleError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind, IterKind, Range, Stmt
@@ -76,6 +76,8 @@ class _Roll:
         self.chain = [x for x in tree.loops(realize) if all(x in tree.loops(u) for u in self.users)]
         if not self.users or not self.chain:
             self.refuse("no loop is around it and all of its consumers", hint="compute_at(block, loop of the consumer) first")
+        if any(reads_memory(e) for x in tree.loops(realize) for e in (x.min, x.extent)):
+            self.refuse("memory says how far its loops run")
         self.require_plain_accesses()
         self.require_same_in_all()
         if not covered(tree, self.chain, buffer, [realize, *self.users]):

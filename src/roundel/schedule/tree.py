@@ -373,6 +373,11 @@ class _Fresh(Rewriter):
     def _range(self, r: tir.Range) -> tir.Range:
         return tir.Range(self.rewrite(r.min), self.rewrite(r.extent))
 
+    @on(tir.BufferStore, tir.Evaluate, tir.Assert)
+    def _leaf(self, stmt: Stmt) -> Stmt:
+        new = self.generic(stmt)
+        return type(stmt)(*(getattr(stmt, name) for name in stmt._fields)) if new is stmt else new  # (a statement stands in one place)
+
     @on(tir.Let)
     def _let(self, let: tir.Let) -> tir.Let:
         value = self.rewrite(let.value)
