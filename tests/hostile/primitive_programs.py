@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from random import Random
 
 from roundel.arith import block_access
@@ -16,16 +17,16 @@ from .primitive_parts import SIZES, TYPES, Program, R, S, nested, new_var
 from .primitive_stages import FURTHER
 
 
-def draw(seed: int) -> PrimFunc:
-    """One program; equal seeds give equal programs."""
+def draw(seed: int, forms: Sequence[Callable[[Program], Stmt]] = ()) -> PrimFunc:
+    """One program; equal seeds give equal programs. Half of its stages are of further ``forms``, where there are such."""
     random = Random(seed)
-    func = _func(Program(random))
+    func = _func(Program(random), [*_STAGES, *forms * max(1, len(_STAGES) // len(forms))] if forms else _STAGES)
     return func if random.random() < 0.88 else _symbolic(func)
 
 
-def _func(p: Program) -> PrimFunc:
+def _func(p: Program, kinds: Sequence[Callable[[Program], Stmt]]) -> PrimFunc:
     """One to four stages."""
-    stages = [p.random.choice(_STAGES)(p) for _ in range(p.random.choice((1, 2, 2, 3, 3, 4)))]
+    stages = [p.random.choice(kinds)(p) for _ in range(p.random.choice((1, 2, 2, 3, 3, 4)))]
     root = Block((), (), (), "root", tir.seq(*stages), alloc_buffers=tuple(p.inner))
     params = [*p.inputs, *p.outputs]
     handles = [Var(b.name.lower(), DType("handle")) for b in params]
