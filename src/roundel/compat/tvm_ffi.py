@@ -6,14 +6,9 @@ from __future__ import annotations
 from ..ir import structural_equal, structural_hash
 from .tvm.functions import get_global_func
 from .tvm.functions import register_func as register_global_func
+from .tvm.runtime import Shape
 
 Array = tuple
 """What functions with several results return."""
-
-
-def Shape(values: list[int] | tuple[int, ...]) -> tuple[int, ...]:
-    """A shape: a tuple of numbers."""
-    return tuple(values)
-
 
 __all__ = ["Array", "Shape", "get_global_func", "register_global_func", "structural_equal", "structural_hash"]

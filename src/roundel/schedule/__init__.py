@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schedules: primitives that transform tensor programs, handles that survive them, traces that replay them."""
 
+from roundel.ir.errors import ScheduleError
+
 from .decisions import OPEN, Decision
 from .features import Features, Stage, Touch
 from .handles import BlockRV, ExprRV, HandleError, LoopRV, StmtSRef
@@ -23,6 +25,7 @@ __all__ = [
     "LoopRV",
     "Picture",
     "Schedule",
+    "ScheduleError",
     "Sketch",
     "Stage",
     "StmtSRef",

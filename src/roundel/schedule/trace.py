@@ -154,6 +154,11 @@ class Trace:
         """The trace that ``as_json`` wrote."""
         return Trace.from_data(json.loads(text))
 
+    @staticmethod
+    def apply_json_to_schedule(json_obj: str, sch: Schedule) -> None:
+        """Apply the trace that ``as_json`` wrote to a schedule of the same program."""
+        Trace.from_json(json_obj).apply_to_schedule(sch)
+
     def as_data(self, sizes: Sequence[Var] = ()) -> list[Any]:
         """What ``as_json`` writes, as lists and dictionaries. ``sizes`` are variables of the program, which are written by their position."""
         names = _Names()

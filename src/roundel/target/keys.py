@@ -132,10 +132,21 @@ def attributes(kind: str) -> Mapping[str, str]:
     return {**_ANY_KIND, **(_CPU if kind in CPU_KINDS else _DEVICE)}
 
 
-def check_kind(kind: Any, machines: Iterable[str]) -> str:
+class TargetKind(str):
+    """The kind of a target: its name, which programs written for TVM read as ``target.kind.name``."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name as a plain text."""
+        return str.__str__(self)
+
+
+def check_kind(kind: Any, machines: Iterable[str]) -> TargetKind:
     """A kind of target, or the tag of a machine. Raises OptionError for anything else."""
     if isinstance(kind, str) and (kind in KINDS or _TAG.fullmatch(kind)):
-        return kind
+        return TargetKind(kind)
     near = _nearest(kind, [*KINDS, *machines])
     raise OptionError(f"there is no target {reprlib.repr(kind)}", hint=f"is {near} meant?" if near else
                       f"kinds are {', '.join(KINDS)}; machines are {', '.join(machines)}; a file that describes one ends in .json")

@@ -166,9 +166,17 @@ class VirtualMachine:
 
     def __init__(self, rt_mod: Module, device: Any = None, memory_cfg: Any = None, profile: bool = False) -> None:
         self.module, self._observed = rt_mod, None
+        self._saved: dict[str, Callable[..., Any]] = {}
 
     def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name in self._saved:
+            return self._saved[name]
         return self.module[name] if self._observed is None else lambda *args: _out(self._observed[name](*args))
+
+    def save_function(self, func_name: str, saved_name: str, *args: Any, include_return: bool = True) -> None:
+        """A function without arguments, ``vm[saved_name]()``, that calls another with these."""
+        function = self[func_name]
+        self._saved[saved_name] = lambda: function(*args) if include_return else (function(*args), None)[1]
 
     def set_instrument(self, instrument: Callable[..., Any] | None) -> None:
         """Run in the interpreter from now on, and call ``instrument(func, func_symbol, before_run, ret_value, *args)`` before and after each kernel, which

@@ -109,6 +109,17 @@ def from_dlpack(source: Any) -> Tensor:
     return np.from_dlpack(source).view(Tensor)
 
 
+class ShapeTuple(tuple):
+    """A shape: a tuple of numbers."""
+
+    __slots__ = ()
+
+    def __new__(cls, values: Sequence[int] = ()) -> ShapeTuple:
+        return super().__new__(cls, map(int, values))
+
+
+Shape = ShapeTuple
 nd = SimpleNamespace(array=tensor, empty=empty, NDArray=Tensor, cpu=cpu, cuda=cuda, device=device, from_dlpack=from_dlpack)
 
-__all__ = ["DataType", "Device", "Module", "NDArray", "Tensor", "convert", "cpu", "cuda", "device", "empty", "from_dlpack", "load_module", "nd", "tensor"]
+__all__ = ["DataType", "Device", "Module", "NDArray", "Shape", "ShapeTuple", "Tensor", "convert", "cpu", "cuda", "device", "empty", "from_dlpack",
+           "load_module", "nd", "tensor"]

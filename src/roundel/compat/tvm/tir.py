@@ -3,6 +3,7 @@
 
 from typing import Any
 
+from ... import schedule as _schedule
 from ... import tir as _tir
 from ...intrinsics import TensorIntrin
 from ...ir import tir as _nodes
@@ -53,4 +54,4 @@ __all__ = ["BlockRV", "FloatImm", "IntImm", "IterVar", "LoopRV", "PrimExpr", "SB
 
 
 def __getattr__(name: str) -> Any:
-    return getattr(_tir, name)
+    return _schedule if name == "schedule" else getattr(_tir, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ...ir.graph import Function
@@ -12,19 +13,34 @@ from ...ir.module import IRModule
 
 
 class PassContext(AbstractContextManager["PassContext"]):
-    """``with PassContext(opt_level=3):``, which changes nothing: Roundel's options are arguments of ``rd.compile``."""
+    """``with PassContext(instruments=[...]):`` shows instruments the passes that run; ``disabled_pass`` names some that do not. What else TVM has here
+    changes nothing: Roundel's options are arguments of ``rd.compile``."""
 
     _within: ClassVar[list[PassContext]] = []
 
-    def __init__(self, opt_level: int = 2, config: Mapping[str, Any] | None = None, **_: Any) -> None:
-        self.opt_level, self.config = opt_level, dict(config or {})
+    def __init__(self, opt_level: int = 2, required_pass: Sequence[str] | None = None, disabled_pass: Sequence[str] | None = None,
+                 instruments: Sequence[Any] | None = None, config: Mapping[str, Any] | None = None, **_: Any) -> None:
+        self.opt_level, self.config, self.instruments = opt_level, dict(config or {}), list(instruments or ())
+        self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
 
     def __enter__(self) -> PassContext:
         self._within.append(self)
+        self.tell("enter_pass_ctx")
         return self
 
     def __exit__(self, *_: Any) -> None:
         self._within.pop()
+        self.tell("exit_pass_ctx")
+
+    def tell(self, what: str, *args: Any) -> list[Any]:
+        """Call a method of the instruments that have it; what they return."""
+        return [getattr(i, what)(*args) for i in self.instruments if hasattr(i, what)]
+
+    def override_instruments(self, instruments: Sequence[Any]) -> None:
+        """Other instruments in place of those there are."""
+        self.tell("exit_pass_ctx")
+        self.instruments = list(instruments)
+        self.tell("enter_pass_ctx")
 
     @classmethod
     def current(cls) -> PassContext:
@@ -32,25 +48,47 @@ class PassContext(AbstractContextManager["PassContext"]):
         return cls._within[-1] if cls._within else cls()
 
 
+@dataclass(frozen=True)
+class PassInfo:
+    """What a pass is called, from which level on TVM runs it, and which it needs before."""
+
+    opt_level: int
+    name: str
+    required: tuple[str, ...] = ()
+
+
 class Pass:
-    """A pass is a function from module to module; ``opt_level`` and ``name`` tell it."""
+    """A pass is a function from module to module; ``info`` tells its name."""
 
     def __init__(self, function: Callable[[IRModule], IRModule], opt_level: int = 0, name: str = "") -> None:
         self.function, self.opt_level, self.name = function, opt_level, name or getattr(function, "__name__", "pass")
 
+    @property
+    def info(self) -> PassInfo:
+        """Name and level."""
+        return PassInfo(self.opt_level, self.name)
+
     def __call__(self, mod: IRModule) -> IRModule:
-        return self.function(mod)
-
-
-def Sequential(passes: Sequence[Any], opt_level: int = 0, name: str = "sequential", **_: Any) -> Pass:
-    """Passes one after another."""
-
-    def run(mod: IRModule) -> IRModule:
-        for p in passes:
-            mod = p(mod)
+        context = PassContext.current()
+        if self.name in context.disabled_pass or not all(context.tell("should_run", mod, self.info)):
+            return mod
+        context.tell("run_before_pass", mod, self.info)
+        mod = self.function(mod)
+        context.tell("run_after_pass", mod, self.info)
         return mod
 
-    return Pass(run, opt_level, name)
+
+class Sequential(Pass):
+    """Passes one after another: ``passes``."""
+
+    def __init__(self, passes: Sequence[Any] = (), opt_level: int = 0, name: str = "sequential", **_: Any) -> None:
+        super().__init__(self._run, opt_level, name)
+        self.passes = list(passes)
+
+    def _run(self, mod: IRModule) -> IRModule:
+        for p in self.passes:
+            mod = p(mod)
+        return mod
 
 
 def module_pass(pass_func: Any = None, opt_level: int = 0, name: str = "", **_: Any) -> Any:
@@ -79,4 +117,4 @@ def _with_context(function: Callable[..., IRModule]) -> Callable[[IRModule], IRM
     return lambda mod: function(mod, PassContext.current())
 
 
-__all__ = ["Pass", "PassContext", "Sequential", "function_pass", "module_pass"]
+__all__ = ["Pass", "PassContext", "PassInfo", "Sequential", "function_pass", "module_pass"]

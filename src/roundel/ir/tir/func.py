@@ -100,6 +100,10 @@ class PrimFunc(BaseFunc):
         found = self.buffers
         return tuple(found[p] for p in self.params if p in found)
 
+    def with_body(self, new_body: Stmt, span: Span | None = None) -> PrimFunc:
+        """A copy with another body."""
+        return self.replace(body=new_body)
+
     def specialize(self, params: Mapping[Var, Any]) -> PrimFunc:
         """The program for given sizes and buffers: ``func.specialize({n: 128, a: decl_buffer((128, 128))})``. Raises BuildError."""
         from ..specialize import specialize  # it rewrites functions

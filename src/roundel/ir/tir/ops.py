@@ -82,7 +82,7 @@ def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
     if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype:
         return a, b
     if not isinstance(a, Expr):
-        a = a.asexpr() if hasattr(a, "asexpr") else const(a, _literal_dtype(a, b))
+        a = a.asexpr() if hasattr(a, "asexpr") else const(a, _literal_dtype(a, b)) if hasattr(b, "dtype") or hasattr(b, "asexpr") else const(a)
     if not isinstance(b, Expr):
         b = b.asexpr() if hasattr(b, "asexpr") else const(b, _literal_dtype(b, a))
     if a.dtype.lanes != b.dtype.lanes:

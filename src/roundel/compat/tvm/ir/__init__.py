@@ -12,6 +12,7 @@ from ....ir.foreign_names import named_like
 from ....ir.tir import Expr as PrimExpr
 from .. import transform
 from ..rooms import OPERATORS
+from . import instrument
 
 
 @named_like(_tir.Range)
@@ -66,5 +67,6 @@ def __getattr__(name: str) -> Any:
     return getattr(_ir, name)
 
 
-__all__ = ["BaseFunc", "GlobalVar", "IRModule", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "assert_structural_equal", "load_json", "save_json",
+__all__ = ["BaseFunc", "GlobalVar", "IRModule", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "assert_structural_equal", "instrument",
+           "load_json", "save_json",
            "structural_equal", "structural_hash", "transform"]

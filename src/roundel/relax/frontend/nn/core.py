@@ -177,7 +177,7 @@ class Module:
         """A graph function for each method in ``spec``, which gives the method's arguments; and the parameters with their names.
 
         Each function takes its arguments, then the parameters in that order (its attribute ``num_input`` tells how many arguments there are).
-        Raises BuilderError.
+        ``"$": {"param_mode": "packed"}`` among a method's arguments makes the parameters one tuple, ``none`` leaves them out. Raises BuilderError.
         """
         bb, params = BlockBuilder(), list(self.named_parameters())
         for name, arguments in spec.items():
@@ -198,14 +198,26 @@ def _once(named: Iterator[tuple[str, Parameter]]) -> Iterator[tuple[str, Paramet
             yield name, p
 
 
+_MODES = ("plain", "packed", "none")
+"""How a function takes the parameters of its module."""
+
+
 def _export(bb: BlockBuilder, name: str, method: Any, arguments: Mapping[str, Any], params: Sequence[tuple[str, Parameter]]) -> None:
     symbols: dict[str, tir.Var] = {}
     dim = lambda d: symbols.setdefault(d, tir.Var(d, INT64, True)) if isinstance(d, str) else d
-    inputs = [graph.Var(n, _info(a, n, dim)) for n, a in arguments.items()]
+    mode = arguments.get("$", {}).get("param_mode", "plain")
+    if mode not in _MODES:
+        raise BuilderError(f"there is no param_mode {mode!r} for {name}", hint=f"it is one of {', '.join(_MODES)}")
+    inputs = [graph.Var(n, _info(a, n, dim)) for n, a in arguments.items() if n != "$"]
+    params = [] if mode == "none" else params
     weights = [graph.Var(n, graph.TensorInfo(tuple(map(dim, p._shape)), p.dtype)) for n, p in params]
-    with bb.function(name, [*inputs, *weights], {"num_input": len(inputs)}), _given(params, weights):
+    packed = graph.Var("packed_params", graph.TupleInfo(tuple(w.sinfo for w in weights))) if mode == "packed" else None
+    with bb.function(name, [*inputs, *(weights if packed is None else [packed])], {"num_input": len(inputs)}):
         with bb.dataflow():
-            result = method(*(v.sinfo.value if isinstance(v.sinfo, graph.PrimInfo) else Tensor(v) for v in inputs))
+            if packed is not None:
+                weights = [bb.emit(graph.TupleGetItem(packed, k), w.name) for k, w in enumerate(weights)]
+            with _given(params, weights):
+                result = method(*(v.sinfo.value if isinstance(v.sinfo, graph.PrimInfo) else Tensor(v) for v in inputs))
             made = bb.emit_output(_value(result))
         bb.emit_func_output(made)
 

@@ -30,6 +30,11 @@ def wrap(value: Any) -> Any:
     return Tensor(bound)
 
 
+def wrap_nested(expr: Any, name: str = "") -> Any:
+    """`wrap` by TVM's name."""
+    return wrap(expr)
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.expr
