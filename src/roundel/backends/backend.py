@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -153,8 +153,8 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     pack = dict(pack or {})
     infos = [*composite.operands, composite.result]
     for k, change in pack.items():
-        packed = change(composite.constants[k])
-        infos[k] = graph.TensorInfo(packed.shape, packed.dtype)
+        packed = np.asarray(change(composite.constants[k]))
+        infos[k], pack[k] = graph.TensorInfo(packed.shape, packed.dtype), partial(_already, packed)
     for k, form in (forms or {}).items():
         infos[k] = form.info(infos[k])  # type: ignore[arg-type]
     if not all(isinstance(i, graph.TensorInfo) and i.shape is not None and i.dtype is not None for i in infos):
@@ -180,6 +180,11 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, IMPORT_C: (text,)})
     program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
     return Kernel(program, pack=pack, forms=dict(forms or {}), library=library, guard=tuple(guard), cycles=cycles)
+
+
+def _already(packed: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """What packing made when it was asked for the shape."""
+    return packed
 
 
 def _checked(call: tir.Call, composite: Composite, statuses: Mapping[int, str]) -> tir.Stmt:

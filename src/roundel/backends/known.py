@@ -68,7 +68,12 @@ def _installed() -> dict[str, Any]:
 
 @cache
 def _loaded(name: str) -> Backend:
-    found = _installed()[name].load()
+    entry = _installed()[name]
+    try:
+        found = entry.load()
+    except Exception as error:  # whatever a package does when it is imported
+        raise OptionError(f"the backend {name!r} of an installed package cannot be loaded", where=f"entry point {entry.value}",
+                          why=f"{type(error).__name__}: {error}", hint="mend or uninstall the package; other backends are not concerned") from error
     if not isinstance(found, Backend):
         raise OptionError(f"the entry point {name!r} of roundel.backends is a {type(found).__name__}", hint="it has to name a roundel.backends.Backend")
     return found

@@ -15,13 +15,14 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..graph.expectations import Expectations
+from ..graph.rewriter import site_of
 from ..graph.tidy.convert_to_dataflow import convert_to_dataflow
 from ..ir import graph, options, tir
 from ..ir.annotations import IMPORT_C
 from ..ir.attrs import Attrs
 from ..ir.choice import Choosing
 from ..ir.dtype import BOOL, HANDLE, INT32, INT64
-from ..ir.errors import RoundelError
+from ..ir.errors import OptionError, RoundelError
 from ..ir.module import IRModule
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, FuseKind, OpDef
 from ..ir.visit import free_vars
@@ -48,8 +49,22 @@ def libraries(mod: IRModule) -> IRModule:
     backends = _taking_part(mod)
     for name, func in list(mod.items()) if backends else ():
         if isinstance(func, graph.Function):
-            mod = Calls(mod, name, plain(func), backends).module()
+            calls = Calls(mod, name, plain(func), backends)
+            mod = calls.module()
+            for site, wanted in mod.choices.asked:
+                _check(calls, site, wanted)
     return convert_to_dataflow(mod) if backends else mod
+
+
+def _check(calls: Calls, site: str, wanted: str) -> None:
+    """Raises OptionError where a backend is asked for at a node of which it can compute no part, or not begin with it."""
+    backend = next((b for b in calls.backends if b.name == wanted), None)
+    if backend is None or all(site_of(b) != site for b in calls.func.body.bindings) or any(p.site == site and wanted in p.offers for p in calls.parts):
+        return
+    around = next((p.site for p in calls.parts if wanted in p.offers and any(site_of(b) == site for b in p.offers[wanted].bindings)), None)
+    names = ", ".join(dict.fromkeys(p.name for p in backend.fusion_patterns)) or "none"
+    raise OptionError(f"{wanted} cannot be had", where=f"node {site!r}", why=f"none of its patterns matches there ({names})" if around is None else "",
+                      hint="" if around is None else f"it is a part of what is chosen at {around!r}: ask for {wanted} there")
 
 
 def _taking_part(mod: IRModule) -> list[Backend]:
@@ -92,6 +107,7 @@ class Calls:
         self.target = mod.attrs.get("target") or Target.host()
         self.expectations = Expectations.of(mod)
         self.found: dict[Any, graph.VarBinding] = {}  # whether libraries are there, and what guards say, by what is asked
+        self.parts: list[Part] = []
         self.python: list[str] = list(func.attrs.get("python", ()))  # what keeps the model from being shipped
 
     def module(self) -> IRModule:
@@ -99,7 +115,8 @@ class Calls:
         choosing = Choosing(self.mod.choices, "library", versions={b.name: b.current_version for b in self.backends})
         taken: set[graph.Var] = set()
         calls: dict[graph.Var, Formed] = {}
-        for part in parts_of(self.func, self.backends, self.target):
+        self.parts = parts_of(self.func, self.backends, self.target)
+        for part in self.parts:
             possible = {name: o for name, o in part.offers.items() if taken.isdisjoint(b.var for b in o.bindings)}
             if not possible:
                 continue
