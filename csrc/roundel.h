@@ -109,8 +109,8 @@ typedef struct {
 } RdArg;
 
 /* Calls task on ranges of at most `grain` that cover [0, extent), on several threads; returns when all are done.
- * Serial (one call) with one thread, inside a task, or when one range covers all.  grain 0: chosen here; -1: one range for each
- * thread.  Returns the run's status: where it has failed, ranges that nobody has begun are left out. */
+ * Serial (one call) with one thread, inside a task, or when one range covers all.  grain 0: chosen here; -n: one range for each
+ * thread, of at least n.  Returns the run's status: where it has failed, ranges that nobody has begun are left out. */
 RD_API int32_t rd_parallel_for(RdContext *ctx, RdTask task, void **args, int64_t extent, int64_t grain);
 
 /* To be called every few milliseconds by what may take long: has a thread that called a model ask whether to go on, at most five times a

@@ -230,7 +230,10 @@ static void run_here(RdTask task, void **args, int64_t extent) {
 void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_threads, RdContext *ctx) {
   if (extent <= 0) return;
   if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
-  if (grain < 0) grain = (extent - 1) / (num_threads > 1 ? num_threads : 1) + 1;
+  if (grain < 0) {
+    int64_t share = (extent - 1) / (num_threads > 1 ? num_threads : 1) + 1;
+    grain = share > -grain ? share : -grain;
+  }
   if (grain == 0) grain = extent / ((int64_t)num_threads * 8) + 1;
   if (shuffled()) grain = extent / MOST_SHUFFLED + 1;
   if (extent / grain >= INT32_MAX) grain = extent / INT32_MAX + 1;

@@ -24,19 +24,17 @@ from roundel.script import relax as R
 
 def scipy_backend():
     """Functions that write into their last argument, one for each operator; their attributes and the types of tensors are looked at first."""
-    scipy = pytest.importorskip("scipy")
-    import scipy.linalg
-    import scipy.signal
-    import scipy.special
+    scipy = pytest.importorskip("scipy.special")
+    signal, version = pytest.importorskip("scipy.signal"), pytest.importorskip("scipy").__version__
 
     def softmax(axis):
-        return lambda x, out: np.copyto(out, scipy.special.softmax(x, axis=axis))
+        return lambda x, out: np.copyto(out, scipy.softmax(x, axis=axis))
 
     def gelu(x, out):
-        np.multiply(x, scipy.special.ndtr(x), out=out, casting="same_kind")
+        np.multiply(x, scipy.ndtr(x), out=out, casting="same_kind")
 
     def conv1d(x, w, out):  # one image of one channel
-        out[0, 0] = scipy.signal.correlate(x[0, 0], w[0, 0], mode="valid", method="fft")
+        out[0, 0] = signal.correlate(x[0, 0], w[0, 0], mode="valid", method="fft")
 
     def implement(c):
         if any(str(i.dtype) not in ("float32", "float64") for i in (*c.operands, c.result)):
@@ -53,7 +51,7 @@ def scipy_backend():
 
     names = ("nn.softmax", "nn.gelu")
     patterns = [(f"scipy.{n}", is_op(f"relax.{n}")(wildcard())) for n in names]
-    return backends.Backend("scipy", [*patterns, ("scipy.conv1d", is_op("relax.nn.conv1d")(wildcard(), wildcard()))], implement, lambda: scipy.__version__)
+    return backends.Backend("scipy", [*patterns, ("scipy.conv1d", is_op("relax.nn.conv1d")(wildcard(), wildcard()))], implement, version)
 
 
 # --- a code generator
@@ -76,12 +74,13 @@ def codegen_backend():
             texts[b.var] = f"v{len(lines) - 1}"
         symbol = "chain_" + re.sub(r"\W", "_", "_".join(b.value.op.name for b in c.function.body.bindings))
         params = "".join(f"const float *p{k}, " for k in range(len(c.operands)))
+        passed = "".join(f"p{k}, " for k in range(len(c.operands)))
         source = f"""#include <math.h>
 #include <stdint.h>
 static void {symbol}_of({params}float *restrict y, int64_t first, int64_t count) {{
   for (int64_t i = first; i < first + count; i++) {{ {' '.join(lines)} y[i] = {texts[c.function.body.body]}; }}
 }}
-void {symbol}_{len(lines)}({params}float *y, int64_t first, int64_t count) {{ {symbol}_of({''.join(f'p{k}, ' for k in range(len(c.operands)))}y, first, count); }}
+void {symbol}_{len(lines)}({params}float *y, int64_t first, int64_t count) {{ {symbol}_of({passed}y, first, count); }}
 """
         count = 1
         for d in shape:

@@ -17,6 +17,7 @@ import roundel as rd
 from roundel import backends, driver
 from roundel.backends import onednn
 from roundel.backends.libraries import libraries
+from roundel.backends.offers import parts_of, plain
 from roundel.backends.onednn_calls import MOST_KEPT, SOURCE
 from roundel.builder import BlockBuilder
 from roundel.graph.tidy.dead_code import eliminate_dead_code
@@ -223,6 +224,42 @@ def test_a_chain_converts_layouts_at_its_ends_only():
     found = operators(driver.prepare(mod, choices={"*": "onednn"}, pipeline=[libraries, eliminate_dead_code]))
     assert found.count("permute_dims") == 2, found
     same(mod, values(1, 8, 10, 10), threads=2)
+
+
+def ends(mod):
+    """What oneDNN is expected to take at each of its kernels, with its share of conversions, and without."""
+    made = driver.prepare(mod, choices={"*": "onednn"}, pipeline=[libraries]).choices.made
+    with_ends = [c.alternatives["onednn"] for c in made if c.kind == "library"]
+    func = plain(mod["main"])
+    return with_ends, [p.offers["onednn"].kernel.cycles for p in parts_of(func, [onednn.BACKEND], rd.Target.host())]
+
+
+def test_conversions_are_priced_over_chains():
+    """Each kernel of a longer chain of equal ones bears less of the conversions at its ends."""
+    borne = []
+    for length in (1, 2, 4):
+        with_ends, alone = ends(chain(length))
+        shares = [a - b for a, b in zip(with_ends, alone, strict=True)]
+        assert len(shares) == length and all(s == pytest.approx(shares[0]) for s in shares)
+        borne.append(shares[0])
+    assert borne[0] > 0 and borne == pytest.approx([borne[0], borne[0] / 2, borne[0] / 4])
+
+
+def test_what_ends_a_chain_is_paid_for_by_it():
+    """Reading the middle of a chain costs one more conversion; a convolution in a chain of its own bears both of its own."""
+    weights = [R.const(values(8, 8, 3, 3)) for _ in range(3)]
+
+    def body(read):
+        def made(bb, x):
+            a = bb.emit(R.nn.conv2d(x, weights[0], padding=(1, 1)))
+            b = bb.emit(R.nn.conv2d(a, weights[1], padding=(1, 1)))
+            return bb.emit(R.nn.softmax(b, axis=1)) if not read else bb.emit(R.add(bb.emit(R.sum(a, keepdims=True)), bb.emit(R.nn.softmax(b, axis=1))))
+        return made
+
+    apart = module((1, 8, 10, 10), lambda bb, x: R.nn.conv2d(bb.emit(R.nn.softmax(bb.emit(R.nn.conv2d(x, weights[0], padding=(1, 1))), axis=1)), weights[1],
+                                                             padding=(1, 1)))
+    sums = [sum(a) - sum(b) for a, b in map(ends, (module((1, 8, 10, 10), body(False)), module((1, 8, 10, 10), body(True)), apart))]
+    assert sums == pytest.approx([sums[0], 1.5 * sums[0], 2 * sums[0]], rel=0.1)
 
 
 def test_models_pass_verification():

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from .backend import Backend, Composite, Form, Kernel, Library, native, python
+from .backend import Backend, Composite, Form, Kernel, Library, native, python, shared
 from .known import available, find, register, registered, unregister
 
-__all__ = ["Backend", "Composite", "Form", "Kernel", "Library", "available", "find", "native", "python", "register", "registered", "unregister"]
+__all__ = ["Backend", "Composite", "Form", "Kernel", "Library", "available", "find", "native", "python", "register", "registered", "shared", "unregister"]

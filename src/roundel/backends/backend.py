@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -17,9 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arith import Analyzer
 from ..ir import graph, tir
-from ..ir.annotations import IMPORT_C, RANGES
-from ..ir.attrs import EMPTY, Attrs
+from ..ir.annotations import GRAIN, IMPORT_C, RANGES
+from ..ir.attrs import Attrs
 from ..ir.dtype import HANDLE, INT32, INT64, VOID
 from ..ir.errors import OptionError
 from ..ir.escape import assertion
@@ -133,15 +135,16 @@ def anchor_of(bindings: Sequence[Any]) -> Any:
 
 
 def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[int] | None = None, source: str = "", library: Library | None = None,
-           parallel: Any = None, ranges: bool = False, workspace: Any = None, pack: Packing | None = None, forms: Mapping[int, Form] | None = None,
-           statuses: Mapping[int, str] | None = None, guard: Sequence[Any] = (), cycles: float | None = None) -> Kernel:
+           parallel: Any = None, ranges: bool = False, least: int = 1, workspace: Any = None, pack: Packing | None = None,
+           forms: Mapping[int, Form] | None = None, statuses: Mapping[int, str] | None = None, guard: Sequence[Any] = (),
+           cycles: float | None = None) -> Kernel:
     """The kernel that calls a C function: ``void symbol(const T *operand, ..., T *result, int64_t number, ...)``.
 
     ``operands`` are the positions of those that it gets, in its order (by default all, in that of the composite function's parameters).
     ``source`` is C text that defines it; or ``library.source`` does. With ``parallel``, a number of parts, it is called once for each part, by the
     threads of the model, and its last argument is the part; with ``ranges`` once for each thread, and its last arguments are the first part and how
-    many. ``forms`` are those of `Kernel`. ``workspace``: bytes of memory that each call gets after the result. ``numbers`` may
-    be expressions of symbolic sizes.
+    many. A thread takes at least ``least`` parts, fewer are not worth waking it. ``forms`` are those of `Kernel`. ``workspace``: bytes of memory that
+    each call gets after the result. ``numbers`` may be expressions of symbolic sizes.
 
     With ``statuses`` the function returns ``int32_t`` instead: 0, or why it could not compute the result, which fails the run of the model with what
     that status means here. ``guard`` is what is asked beforehand, the name of a function ``int32_t guard(int64_t number, ...)`` and its numbers: where it
@@ -173,13 +176,22 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     body: tir.Stmt = tir.Evaluate(call) if statuses is None else _checked(call, composite, statuses)
     body = body if room is None else tir.Allocate(room, body)
     if parallel is not None:
-        how = Attrs({RANGES: True}) if ranges else EMPTY
+        how = Attrs({**({RANGES: True} if ranges else {}), **({GRAIN: least} if least > 1 else {})})
         body = tir.For(part, tir.index_const(0), substitute(as_index(parallel), own), tir.ForKind.PARALLEL, body, annotations=how)
     handles = [tir.Var(n, HANDLE) for n in names]
     text = source or (library.c_source if library is not None else "")
     attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, IMPORT_C: (text,)})
     program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
     return Kernel(program, pack=pack, forms=dict(forms or {}), library=library, guard=tuple(guard), cycles=cycles)
+
+
+def shared(composite: Composite, parts: Any, cycles: float, each: Sequence[Any] = (), start: float = 0.0) -> dict[str, Any]:
+    """What `native` is told of work that threads share: the parts, at least how many of them are worth waking a thread for, and the cycles of all on one
+    core, where sizes are known. A part takes ``cycles`` times the product of the sizes ``each``; a call takes ``start`` more."""
+    known = [Analyzer().value(tir.as_index(n)) for n in (parts, *each)]
+    part = None if None in known[1:] else cycles * math.prod(known[1:])
+    least = 1 if part is None else max(1, round(composite.target.region_cycles / max(part, 1e-3)))
+    return {"parallel": parts, "least": least, "cycles": None if part is None or known[0] is None else start + known[0] * part}
 
 
 def _already(packed: np.ndarray, constant: np.ndarray) -> np.ndarray:

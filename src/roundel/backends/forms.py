@@ -86,23 +86,27 @@ class Formed(NamedTuple):
 def place(func: graph.Function, calls: Mapping[graph.Var, Formed]) -> graph.Function:
     """The function, of plain blocks, with the values of these variables computed by calls in the forms that they want. A value is converted once for
     all who want it so; elementwise operators between calls work in the form that their operands are held in."""
-    held = _Held()
-    blocks = []
-    for block in func.body.blocks:
-        held.bindings = []
-        for binding in block.bindings:
-            held.add(binding, calls.get(binding.var))  # type: ignore[attr-defined]
-        blocks.append(type(block)(tuple(held.bindings)))
-    return func.replace(body=graph.SeqExpr(tuple(blocks), func.body.body))
+    return Placed(func, calls).func
 
 
-class _Held:
-    """What is held in which form, while bindings are gone through in order."""
+class Placed:
+    """What `place` makes, the function ``func``. ``conversions``: the variables that are bound to a value converted; ``formed``: those that hold one in
+    some form; ``results``: of these the variables that calls make, by the variables of the function before."""
 
-    def __init__(self) -> None:
+    def __init__(self, func: graph.Function, calls: Mapping[graph.Var, Formed]) -> None:
         self.bindings: list[Any] = []
         self.held: dict[tuple[Any, Form], Any] = {}
         self.name = ""
+        self.conversions: set[graph.Var] = set()
+        self.formed: set[graph.Var] = set()
+        self.results: dict[graph.Var, graph.Var] = {}
+        blocks = []
+        for block in func.body.blocks:
+            self.bindings = []
+            for binding in block.bindings:
+                self.add(binding, calls.get(binding.var))  # type: ignore[attr-defined]
+            blocks.append(type(block)(tuple(self.bindings)))
+        self.func = func.replace(body=graph.SeqExpr(tuple(blocks), func.body.body))
 
     def add(self, binding: Any, formed: Formed | None) -> None:
         """Append a binding, or what computes its value instead."""
@@ -111,6 +115,7 @@ class _Held:
             self.bindings.extend(formed.before)
             operands = [self.operand(a, formed.forms.get(k)) for k, a in enumerate(formed.operands)]
             self._result(binding, formed.call(operands), formed.forms.get(-1))
+            self.results[binding.var] = self.held.get((binding.var, formed.forms.get(-1)), binding.var)
         elif (found := self._between(binding)) is not None:
             self._result(binding, *found)
         else:
@@ -124,7 +129,8 @@ class _Held:
             return value
         if (value, form) not in self.held:
             other = self.held.get((value, replace(form, dtype=""))) if form.dtype and form.layout else None
-            self.held[value, form] = replace(form, layout="").into(other, self._emit) if other is not None else form.into(value, self._emit)
+            self.held[value, form] = replace(form, layout="").into(other, self._convert) if other is not None else form.into(value, self._convert)
+            self.formed.add(self.held[value, form])
         return self.held[value, form]
 
     def _result(self, binding: Any, value: graph.GraphExpr, form: Form | None) -> None:
@@ -132,7 +138,8 @@ class _Held:
             self.bindings.append(binding.replace(value=value))
             return
         self.held[binding.var, form] = var = self._emit(value, binding.span)
-        self.bindings.append(binding.replace(value=form.back(var, binding.var.sinfo, self._emit)))
+        self.formed.add(var)
+        self.bindings.append(binding.replace(value=form.back(var, binding.var.sinfo, self._convert)))
 
     def _between(self, binding: Any) -> tuple[graph.GraphExpr, Form] | None:
         """An elementwise operator on what is held in a form, in that form; None where it is another, or some operand is held otherwise."""
@@ -146,6 +153,11 @@ class _Held:
         if any((a, form) not in self.held and not isinstance(a, graph.Constant) for a in tensors):
             return None
         return call.replace(args=tuple(self.operand(a, form) if a in tensors else a for a in call.args), sinfo=form.info(info)), form
+
+    def _convert(self, value: graph.GraphExpr) -> Any:
+        var = self._emit(value)
+        self.conversions.add(var)
+        return var
 
     def _emit(self, value: graph.GraphExpr, span: Any = None) -> Any:
         if isinstance(value, graph.Var):

@@ -34,6 +34,7 @@ from ..strategy.records import Records
 from ..target import Target
 from . import known
 from .backend import GENERATED, Backend, Kernel
+from .ends import shares
 from .forms import Form, Formed, place
 from .offers import Offer, Part, parts_of, plain
 
@@ -108,6 +109,7 @@ class Calls:
         self.expectations = Expectations.of(mod)
         self.found: dict[Any, graph.VarBinding] = {}  # whether libraries are there, and what guards say, by what is asked
         self.parts: list[Part] = []
+        self.ends: dict[str, dict[graph.Var, float]] = {}  # of the cycles of conversions, by backend and result
         self.python: list[str] = list(func.attrs.get("python", ()))  # what keeps the model from being shipped
 
     def module(self) -> IRModule:
@@ -116,6 +118,7 @@ class Calls:
         taken: set[graph.Var] = set()
         calls: dict[graph.Var, Formed] = {}
         self.parts = parts_of(self.func, self.backends, self.target)
+        self.ends = {b.name: shares(self.func, [p.offers[b.name] for p in self.parts if b.name in p.offers], self._end) for b in self.backends}
         for part in self.parts:
             possible = {name: o for name, o in part.offers.items() if taken.isdisjoint(b.var for b in o.bindings)}
             if not possible:
@@ -143,11 +146,20 @@ class Calls:
         key = part.key() if self.mod.choices.records is not None else None
         found = choosing.measured(key)
         cycles: dict[str, float | str | None] = {GENERATED: expected(part.longest, self.expectations)}
-        cycles |= {n: o.kernel if isinstance(o.kernel, str) else o.kernel.cycles for n, o in part.offers.items()}
+        cycles |= {n: self._offered(n, o) for n, o in part.offers.items()}
         cycles |= {n: f"it was wrong when it was measured: {why}" for n, why in (found.wrong if found is not None else {}).items() if n in cycles}
         known_cycles = {n: c for n, c in cycles.items() if isinstance(c, float | int)}
         preferred = min(known_cycles, key=lambda n: known_cycles[n]) if GENERATED in known_cycles else GENERATED
         return choosing.decide(part.site, part.subject, cycles, preferred, of=key)
+
+    def _offered(self, backend: str, offer: Offer) -> float | str | None:
+        """What a kernel is expected to take, with its share of the conversions at the ends of its chain; or why there is none."""
+        if isinstance(offer.kernel, str) or offer.kernel.cycles is None:
+            return offer.kernel if isinstance(offer.kernel, str) else None
+        return offer.kernel.cycles + self.ends[backend].get(offer.bindings[-1].var, 0.0)
+
+    def _end(self, conversion: graph.VarBinding) -> float:
+        return 0.0 if getattr(conversion.value.op, "name", "") == "reshape" else expected([conversion], self.expectations) or 0.0  # type: ignore[attr-defined]
 
     # -- what is called
 

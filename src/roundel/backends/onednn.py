@@ -19,7 +19,7 @@ from ..ir import graph, tir
 from ..ops.dims import paddings, per_axis
 from ..relax.patterns import is_const, is_op, wildcard
 from ..target import Target
-from .backend import Backend, Composite, Form, Kernel, native
+from .backend import Backend, Composite, Form, Kernel, native, shared
 from .library import Library
 from .onednn_calls import DECLARATIONS, SOURCE, STATUSES
 
@@ -182,7 +182,7 @@ def _convolution(c: Composite, call: graph.Call) -> Kernel:
     if max(above, below) >= spans[0] or max(left, right) >= spans[1]:
         raise _Refused("its padding is wider than its kernel")
     return data.call(c, after, "onednn_convolution", channels, height, width, outputs, call.attrs["groups"], kh, kw, rows, columns, sh, sw, dh, dw, above, left,
-                     layout="NCHW->NHWC", parallel=n * rows, cycles=_cycles(c, data, n, outputs, rows, columns, inputs, kh, kw))
+                     layout="NCHW->NHWC", **_takes(c, data, n * rows, outputs, columns, inputs, kh, kw))
 
 
 def _product(c: Composite, call: graph.Call) -> Kernel:
@@ -195,19 +195,18 @@ def _product(c: Composite, call: graph.Call) -> Kernel:
     if len(right) == 2:  # all rows are one matrix
         m = math.prod(left[:-1], start=one)
     return data.call(c, after, "onednn_product", m, n, k, m * k, k, 1, k * n if len(right) > 2 else 0, n, 1, int(data.w in c.constants and len(right) == 2),
-                     parallel=matrices * m, cycles=_cycles(c, data, matrices, m, n, k))
+                     **_takes(c, data, matrices * m, n, k))
 
 
 def _equal(a: Sequence[Any], b: Sequence[Any]) -> bool:
     return len(a) == len(b) and all(Analyzer().prove_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-def _cycles(c: Composite, data: _Data, *sizes: Any) -> float | None:
-    """On one core of this machine, which the library knows itself, whatever the target says of it."""
-    numbers = [Analyzer().value(s) for s in sizes]
-    if any(n is None for n in numbers):
-        return None
-    return _START + 2 * math.prod(n for n in numbers if n is not None) / (Target.host().flops_per_cycle("float32") * _SHARE * _GAINS.get(data.dtype, 1))
+def _takes(c: Composite, data: _Data, parts: Any, *each: Any) -> dict[str, Any]:
+    """The parts that threads share, how many at least, and the cycles of all on one core of this machine, which the library knows itself, whatever the
+    target says of it. ``each``: sizes whose product is that of multiply-adds in a part."""
+    rate = Target.host().flops_per_cycle("float32") * _SHARE * _GAINS.get(data.dtype, 1)
+    return shared(c, parts, 2 / rate, each, _START)
 
 
 def _patterns() -> list[tuple[str, Any]]:

@@ -13,7 +13,7 @@ from ..arith import Analyzer
 from ..ir import graph, tir
 from ..relax.patterns import is_op, wildcard
 from ..target import Target
-from .backend import Backend, Composite, Kernel, native
+from .backend import Backend, Composite, Kernel, native, shared
 from .library import Library
 
 PANEL = 256  # rows of a product that one thread computes at a time
@@ -72,9 +72,10 @@ def _implement(c: Composite) -> Kernel | str:
     if len(right) == 2 and not ta:  # all rows are one matrix
         m, batch = _product(left[:-1]), tir.index_const(1)
     panels = tir.floordiv(m + (PANEL - 1), PANEL)
+    rate = Target.host().flops_per_cycle(str(dtype)) * _SHARE  # of this machine, which the library knows itself, whatever the target says of it
     symbol = "openblas_sgemm" if str(dtype) == "float32" else "openblas_dgemm"
-    return native(c, symbol, m, n, k, int(ta) + 2 * int(tb), of_a, of_b, panels, operands=(a, b), library=LIBRARY, parallel=batch * panels,
-                  cycles=_cycles(c, batch, m, n, k))
+    return native(c, symbol, m, n, k, int(ta) + 2 * int(tb), of_a, of_b, panels, operands=(a, b), library=LIBRARY,
+                  **shared(c, batch * panels, 2 * PANEL / rate, (n, k), _START))
 
 
 def _side(c: Composite, value: Any) -> tuple[int | None, bool]:
@@ -102,15 +103,6 @@ def _batches(left: Any, right: Any, of_left: Any, of_right: Any, transposed: boo
 
 def _product(values: Any) -> Any:
     return math.prod(values, start=tir.index_const(1))
-
-
-def _cycles(c: Composite, *sizes: Any) -> float | None:
-    """On one core of this machine, which the library knows itself, whatever the target says of it."""
-    numbers = [Analyzer().value(s) for s in sizes]
-    if any(n is None for n in numbers):
-        return None
-    rate = Target.host().flops_per_cycle(str(c.result.dtype)) * _SHARE
-    return _START + 2 * math.prod(n for n in numbers if n is not None) / rate
 
 
 def _transposed(is_transposed: bool) -> Any:

@@ -9,7 +9,8 @@
 
 The outermost parallel loop is outlined; parallel loops inside run serially, and so does a loop that writes elements of less than a byte
 (neighbours share one, and two threads would write it at the same time). The loop annotation ``grain`` is the number
-of iterations that a thread takes at once (0: the runtime chooses); where the extent is symbolic, at most that many.
+of iterations that a thread takes at once (0: the runtime chooses); where the extent is symbolic, at most that many. With the annotation ``ranges``
+each thread takes one range, of at least ``grain`` iterations.
 """
 
 from __future__ import annotations
@@ -150,7 +151,8 @@ class _Outline(StatementRewriter):
         if not self.contract:
             task = task.with_attr("contract", False)
         self.tasks[name] = task
-        grain = tir.index_const(-1) if RANGES in loop.annotations else _grain(int(loop.annotations.get(GRAIN, 0)), loop.extent)
+        given = int(loop.annotations.get(GRAIN, 0))
+        grain = tir.index_const(-max(given, 1)) if RANGES in loop.annotations else _grain(given, loop.extent)
         return tir.Evaluate(tir.Call("parallel_for", (tir.StringImm(name), loop.extent, grain, *operands), INT32))
 
 
