@@ -240,6 +240,44 @@ def test_c_code_is_compiled_in_between_generated_code(tmp_path, registered):
     np.testing.assert_allclose(saved(X), want, rtol=1e-4, atol=1e-4)
 
 
+LLVM = """
+define void @cut(ptr %x, ptr %y, i64 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %from = getelementptr float, ptr %x, i64 %i
+  %to = getelementptr float, ptr %y, i64 %i
+  %v = load float, ptr %from
+  %positive = fcmp ogt float %v, 0.0
+  %cut = select i1 %positive, float %v, float 0.0
+  store float %cut, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+"""
+
+
+def test_llvm_text_is_compiled_in_too(tmp_path, registered):
+    registered(backends.Backend("llvm", [("llvm.cut", is_op("relax.nn.relu")(wildcard()))],
+                                lambda c: backends.native(c, "cut", c.operands[0].shape[0] * c.operands[0].shape[1], llvm=LLVM)))
+
+    @I.ir_module
+    class Cut:
+        @R.function
+        def main(x: R.Tensor(("n", 16), "float32")):
+            with R.dataflow():
+                act = R.nn.relu(x)
+                R.output(act)
+            return act
+
+    model = rd.compile(Cut, choices={"act": "llvm"}, verify=True)
+    np.testing.assert_array_equal(rd.load(model.save(tmp_path / "model.so"))(X), np.maximum(X, 0))
+
+
 def test_backends_have_names_of_their_own(registered):
     mine = backends.Backend("mine", [], lambda c: "never")
     registered(mine)

@@ -58,6 +58,20 @@ def test_of_another_machine_and_of_c():
     np.testing.assert_array_equal(_run(IRModule({"main": _with(text)}), "main"), X + 1)
 
 
+def test_a_programs_attribute_brings_text_too_and_the_interpreter_runs_it():
+    for value in (SQUARE, (SQUARE,)):
+        program = mapped.with_attr("import_llvm", value)
+        np.testing.assert_array_equal(_run(IRModule({"main": program}), "main"), X * X)
+        out = np.zeros(8, np.float32)
+        rd.interpret(IRModule({"main": program}))["main"](X, out)
+        np.testing.assert_array_equal(out, X * X)
+
+
+@pytest.mark.parametrize("value", ["float mine(float x) { return x + 1; }\n", ("float mine(float x) { return x + 1; }\n",)])
+def test_so_does_one_with_c_text(value):
+    np.testing.assert_array_equal(_run(IRModule({"main": mapped.with_attr("import_c", value)}), "main"), X + 1)
+
+
 def test_text_that_is_none_is_refused():
     with pytest.raises(BuildError, match="pragma_import_llvm"):
         _run(IRModule({"main": _with("define float @mine(")}), "main")

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arith import Analyzer
 from ..ir import graph, tir
-from ..ir.annotations import GRAIN, IMPORT_C, RANGES
+from ..ir.annotations import GRAIN, IMPORT_C, IMPORT_LLVM, RANGES
 from ..ir.attrs import Attrs
 from ..ir.dtype import HANDLE, INT32, INT64, VOID
 from ..ir.errors import OptionError
@@ -134,17 +134,17 @@ def anchor_of(bindings: Sequence[Any]) -> Any:
     return next((b for b in bindings if isinstance(op := getattr(b.value, "op", None), OpDef) and op.kind == FuseKind.ANCHOR), bindings[-1])
 
 
-def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[int] | None = None, source: str = "", library: Library | None = None,
-           parallel: Any = None, ranges: bool = False, least: int = 1, workspace: Any = None, pack: Packing | None = None,
+def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[int] | None = None, source: str = "", llvm: str = "",
+           library: Library | None = None, parallel: Any = None, ranges: bool = False, least: int = 1, workspace: Any = None, pack: Packing | None = None,
            forms: Mapping[int, Form] | None = None, statuses: Mapping[int, str] | None = None, guard: Sequence[Any] = (),
            cycles: float | None = None) -> Kernel:
     """The kernel that calls a C function: ``void symbol(const T *operand, ..., T *result, int64_t number, ...)``.
 
     ``operands`` are the positions of those that it gets, in its order (by default all, in that of the composite function's parameters).
-    ``source`` is C text that defines it; or ``library.source`` does. With ``parallel``, a number of parts, it is called once for each part, by the
-    threads of the model, and its last argument is the part; with ``ranges`` once for each thread, and its last arguments are the first part and how
-    many. A thread takes at least ``least`` parts, fewer are not worth waking it. ``forms`` are those of `Kernel`. ``workspace``: bytes of memory that
-    each call gets after the result. ``numbers`` may be expressions of symbolic sizes.
+    ``source`` is C text that defines it, ``llvm`` LLVM text; or ``library.source`` does. With ``parallel``, a number of parts, it is
+    called once for each part, by the threads of the model, and its last argument is the part; with ``ranges`` once for each thread, and its last
+    arguments are the first part and how many. A thread takes at least ``least`` parts, fewer are not worth waking it. ``forms`` are those of
+    `Kernel`. ``workspace``: bytes of memory that each call gets after the result. ``numbers`` may be expressions of symbolic sizes.
 
     With ``statuses`` the function returns ``int32_t`` instead: 0, or why it could not compute the result, which fails the run of the model with what
     that status means here. ``guard`` is what is asked beforehand, the name of a function ``int32_t guard(int64_t number, ...)`` and its numbers: where it
@@ -180,7 +180,8 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
         body = tir.For(part, tir.index_const(0), substitute(as_index(parallel), own), tir.ForKind.PARALLEL, body, annotations=how)
     handles = [tir.Var(n, HANDLE) for n in names]
     text = source or (library.c_source if library is not None else "")
-    attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, IMPORT_C: (text,)})
+    imported = {**({IMPORT_C: (text,)} if text else {}), **({IMPORT_LLVM: (llvm,)} if llvm else {})}
+    attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, **imported})
     program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
     return Kernel(program, pack=pack, forms=dict(forms or {}), library=library, guard=tuple(guard), cycles=cycles)
 

@@ -18,7 +18,7 @@ from ..graph.expectations import Expectations
 from ..graph.rewriter import site_of
 from ..graph.tidy.convert_to_dataflow import convert_to_dataflow
 from ..ir import graph, options, tir
-from ..ir.annotations import IMPORT_C
+from ..ir.annotations import IMPORT_C, IMPORT_LLVM
 from ..ir.attrs import Attrs
 from ..ir.choice import Choosing
 from ..ir.dtype import BOOL, HANDLE, INT32, INT64
@@ -206,8 +206,8 @@ class Calls:
         body = holds(library.found_symbol) if library is not None else None
         if guard:  # it may call the library
             body = holds(name, *given) if body is None else tir.seq(body, tir.If(tir.BufferLoad(flag, ()), holds(name, *given)))
-        source = kernel.program.attrs[IMPORT_C] if guard else (library.c_source,)  # type: ignore[union-attr]
-        attrs = Attrs({"scheduled": name, "fuse_kind": int(FuseKind.OPAQUE), IMPORT_C: source})
+        brought = {k: v for k, v in kernel.program.attrs.items() if k in (IMPORT_C, IMPORT_LLVM)} if guard else {IMPORT_C: (library.c_source,)}  # type: ignore[union-attr]
+        attrs = Attrs({"scheduled": name, "fuse_kind": int(FuseKind.OPAQUE), **brought})
         info = graph.TensorInfo((), "bool")
         args = (self._program(name, tir.PrimFunc((handle, *given), body, ((handle, flag),), attrs)), graph.Tuple(()))
         args += (graph.ShapeExpr(numbers),) if numbers else ()

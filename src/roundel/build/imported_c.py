@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from ..target.spec import MachineSpec
 from ..ir import IRModule, tir
-from ..ir.annotations import IMPORT_C
+from ..ir.annotations import IMPORT_C, texts
 from ..runtime import toolchain
 from . import object_cache
 from .link import foreign_triple
@@ -19,14 +19,8 @@ _OPTIONS = ("-c", "-O3", "-fPIC", "-g0", "-std=gnu11", "-fvisibility=hidden")
 
 def imported_objects(mod: IRModule, spec: MachineSpec) -> list[bytes]:
     """An object for each different source. Raises BuildError with the compiler's words."""
-    sources = dict.fromkeys(text for _, f in mod.items() if isinstance(f, tir.PrimFunc) for text in imports_of(f))
+    sources = dict.fromkeys(text for _, f in mod.items() if isinstance(f, tir.PrimFunc) for text in texts(f.attrs, IMPORT_C))
     return [_object(text, spec) for text in sources]
-
-
-def imports_of(func: tir.PrimFunc) -> tuple[str, ...]:
-    """The C sources of a program."""
-    found = func.attrs.get(IMPORT_C, ())
-    return (found,) if isinstance(found, str) else tuple(found)
 
 
 def _object(text: str, spec: MachineSpec) -> bytes:

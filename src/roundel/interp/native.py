@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensor programs that call C code they bring along: the interpreter has them compiled, and calls them with arrays of the machine's own types."""
+"""Tensor programs that call C code or LLVM text they bring along: the interpreter has them compiled, and calls them with arrays of the machine's own types."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..ir import above, tir
-from ..ir.annotations import IMPORT_C
+from ..ir.annotations import IMPORT_C, IMPORT_LLVM
 from ..ir.module import IRModule
 from ..ir.visit import free_vars
 from .stmt import Executor
@@ -19,7 +19,7 @@ MOST = 64  # programs that are kept
 
 def is_native(func: tir.PrimFunc) -> bool:
     """Whether a program can be run as machine code only."""
-    return IMPORT_C in func.attrs
+    return IMPORT_C in func.attrs or IMPORT_LLVM in func.attrs
 
 
 def run_native(ex: Executor, func: tir.PrimFunc) -> None:

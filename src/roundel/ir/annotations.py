@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 GRAIN, EDGE, WINDOW, STREAMED, INTERLEAVE = "grain", "edge", "window", "streamed", "interleave"
 PREFETCH, PREFETCH_PASS, PREFETCH_LINES = "prefetch", "prefetch_pass", "prefetch_lines"
 BUFFER_DIM_ALIGN, DIM_ALIGN, NOT_REGISTERS, ARENA = "buffer_dim_align", "dim_align", "not_registers", "arena"
-IMPORT_LLVM = "pragma_import_llvm"
+PRAGMA_IMPORT_LLVM = "pragma_import_llvm"
 RANGES = "ranges"
 IMPORT_C = "import_c"  # an attribute of programs: C sources that define functions which call_extern names
+IMPORT_LLVM = "import_llvm"  # the same in LLVM text
 
 
 class Prefetch(NamedTuple):
@@ -100,7 +101,7 @@ TABLE: dict[str, Annotation] = {
                                "strategy/product", "lower/prefetch",
                                "The innermost serial loop that reads the buffer fetches a line ahead in each iteration; successive iterations of the annotated "
                                "loop take successive lines."),
-    IMPORT_LLVM: Annotation("a loop", "str", lambda v: isinstance(v, str), "people", "lower/lower_blocks, then the function's attribute of that name",
+    PRAGMA_IMPORT_LLVM: Annotation("a loop", "str", lambda v: isinstance(v, str), "people", "lower/lower_blocks, then the function's attribute import_llvm",
                             "LLVM text that defines functions which call_extern names; it is compiled with the program."),
     BUFFER_DIM_ALIGN: Annotation("a block", "tuple of (index of the written buffer, axis, factor, offset)", lambda v: _tuples(v, 4),
                                  "schedule/kinds (storage_align)", "lower/lower_blocks", "The stride of the axis is factor * k + offset."),
@@ -112,6 +113,12 @@ TABLE: dict[str, Annotation] = {
                       "It is the arena: its size is computed where the model is entered, and its memory kept from call to call."),
 }
 """Every annotation that something in Roundel reads, by name."""
+
+def texts(attrs: Any, name: str) -> tuple[str, ...]:
+    """The texts in an attribute of a program: one, several, or none."""
+    found = attrs.get(name, ())
+    return (found,) if isinstance(found, str) else tuple(found)
+
 
 _PLACES = {"For": "loop", "Block": "block", "Allocate": "allocation"}
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from roundel.arith import Analyzer
 from roundel.ir import Attrs, Var, free_vars, on, tir
-from roundel.ir.annotations import BUFFER_DIM_ALIGN, DIM_ALIGN, IMPORT_LLVM
+from roundel.ir.annotations import BUFFER_DIM_ALIGN, DIM_ALIGN, IMPORT_LLVM, PRAGMA_IMPORT_LLVM, texts
 from roundel.ir.visit import statements, substitute, walk
 
 from .kernel_pass import kernel_pass
@@ -64,9 +64,9 @@ class _LowerBlocks(StatementRewriter):
         self.loops.pop()
         left = [init.leave(loop) for init in self.pending]
         self.pending = outside + [i for i in left if i.reduce]
-        if IMPORT_LLVM in loop.annotations:
-            self.imported[getattr(text := loop.annotations[IMPORT_LLVM], "value", text)] = None
-            loop = loop.replace(annotations=Attrs({k: v for k, v in loop.annotations.items() if k != IMPORT_LLVM}))
+        if PRAGMA_IMPORT_LLVM in loop.annotations:
+            self.imported[getattr(text := loop.annotations[PRAGMA_IMPORT_LLVM], "value", text)] = None
+            loop = loop.replace(annotations=Attrs({k: v for k, v in loop.annotations.items() if k != PRAGMA_IMPORT_LLVM}))
         return tir.seq(*[i.body for i in left if not i.reduce], loop.replace(body=body))
 
     @on(tir.Seq)
@@ -160,4 +160,5 @@ def lower_blocks(func: tir.PrimFunc) -> tir.PrimFunc:
     """Block form to loops, loads and stores."""
     lowering = _LowerBlocks()
     func = func.replace(body=lowering.rewrite(func.body))
-    return func.replace(attrs=func.attrs | {IMPORT_LLVM: tuple(lowering.imported)}) if lowering.imported else func
+    imported = {IMPORT_LLVM: (*texts(func.attrs, IMPORT_LLVM), *lowering.imported)} if lowering.imported else {}
+    return func.replace(attrs=func.attrs | imported) if imported else func

@@ -42,7 +42,7 @@ class C:
         pieces = []
         for f in functions:
             if f.program.attrs.get(IMPORT_LLVM):
-                raise BuildError("LLVM text cannot be put into C source", where=f.symbol, why="pragma_import_llvm", hint="compile for a target of kind llvm")
+                raise BuildError("LLVM text cannot be put into C source", where=f.symbol, why="import_llvm", hint="compile for a target of kind llvm")
             pieces.append(emit_function(f, helpers))
         declares = {text: None for p in pieces for text in p.declares.values()}
         sections = [OBJECT, *declares, *helpers.texts.values(), *(p.text for p in pieces), *(["\n".join(data_text(data))] if data else [])]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...ir.annotations import IMPORT_LLVM
+from ...ir.annotations import IMPORT_LLVM, texts
 from ...ir.errors import BuildError
 from ...target.spec import MachineSpec
 from ..backend import Emitted, Function
@@ -40,7 +40,7 @@ class LLVM:
             except BuildError as error:
                 raise BuildError(error.what, where=error.where or f.symbol, why=error.why, hint=error.hint) from error
         attrs = functions[0].program.attrs if functions else {}
-        text = machine.with_imports(module_text(pieces, data_text(data)), attrs.get(IMPORT_LLVM, ()))
+        text = machine.with_imports(module_text(pieces, data_text(data)), texts(attrs, IMPORT_LLVM))
         pipeline = "none" if data else "light" if any(p.vectors for p in pieces) else "loops" if "checks" in attrs else "full"
         return Emitted(text, pipeline, _MACHINE_INTRINSIC.search(text) is not None)
 

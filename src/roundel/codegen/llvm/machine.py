@@ -101,7 +101,7 @@ def _link(module: Any, imported: str, head: str) -> None:
         names = [f.name for f in other.functions if not f.is_declaration]
         module.link_in(other)
     except RuntimeError as error:
-        raise BuildError("LLVM does not accept the text of pragma_import_llvm", why=str(error).strip(),
+        raise BuildError("LLVM does not accept the text of import_llvm or pragma_import_llvm", why=str(error).strip(),
                          hint=f"it has to be of LLVM {llvm_version()} or a little older") from error
     for name in names:
         module.get_function(name).linkage = "internal"
