@@ -145,6 +145,37 @@ def test_functions_of_scipy(registered, threads):
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+@I.ir_module
+class Attention:
+    @R.function
+    def main(x: R.Tensor(("n", 4), "float32")):
+        with R.dataflow():
+            turned = R.permute_dims(x)
+            scores = R.matmul(x, turned)
+            p = R.nn.softmax(scores, axis=-1)
+            out = R.matmul(p, x)
+            R.output(out)
+        return out
+
+
+def test_operands_come_in_the_order_that_a_function_wants(registered):
+    """A value that is used twice is one operand."""
+    def attention(keys, queries, values, out):
+        exps = np.exp(queries @ keys - (queries @ keys).max(-1, keepdims=True))
+        out[...] = exps / exps.sum(-1, keepdims=True) @ values
+
+    def implement(c):
+        first, last = (b.value for b in c.function.body.bindings if b.value.op.name == "matmul")
+        queries, keys, given = (c.position(v) for v in (*first.args, last.args[1]))
+        assert len(c.operands) == 2 and queries == given
+        return backends.python(attention, operands=(keys, queries, given))
+
+    pattern = is_op("relax.matmul")(is_op("relax.nn.softmax")(is_op("relax.matmul")(wildcard(), wildcard())), wildcard())
+    registered(backends.Backend("attention", [("attention.all", pattern)], implement))
+    x = values(6, 4)
+    np.testing.assert_allclose(rd.compile(Attention, choices={"*": "attention"}, verify=True)(x), rd.interpret(Attention)["main"](x), rtol=1e-4, atol=1e-5)
+
+
 def test_an_exception_of_a_function_is_the_runs_error(registered):
     def fails(x, out):
         raise ValueError("no licence")
@@ -186,6 +217,23 @@ def test_a_node_of_which_no_pattern_makes_a_part_is_named(registered):
     registered(codegen_backend())
     with pytest.raises(rd.RoundelError, match=r"node 'total'.*codegen cannot be had(.|\n)*none of its patterns matches there \(codegen.chain\)"):
         rd.compile(Chains, choices={"total": "codegen"})
+
+
+def test_a_part_with_a_tuple_for_a_result_says_why(registered):
+    registered(backends.Backend("cut", [("cut.split", is_op("relax.split")(wildcard()))], lambda c: pytest.fail("it is not asked")))
+
+    @I.ir_module
+    class Cut:
+        @R.function
+        def main(x: R.Tensor((4, 6), "float32")):
+            with R.dataflow():
+                parts = R.split(x, 2, axis=1)
+                out = R.add(parts[0], parts[1])
+                R.output(out)
+            return out
+
+    with pytest.raises(rd.RoundelError, match="its result is no tensor"):
+        rd.compile(Cut, choices={"parts": "cut"})
 
 
 # --- packages

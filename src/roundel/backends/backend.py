@@ -32,6 +32,7 @@ from ..relax.fuse_by_pattern import FusionPattern
 from ..target import Target
 from .forms import Form
 from .library import Library
+from .sources import told_apart
 
 Packing = Mapping[int, Callable[[np.ndarray], np.ndarray]]
 
@@ -153,6 +154,8 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     Constants that are packed (``pack``) come as the arrays that packing makes. Raises OptionError for operands
     or results that are no tensors of known rank.
     """
+    text, names = told_apart(source) if source else (library.c_source if library is not None else "", {})
+    symbol, guard = names.get(symbol, symbol), (*(names.get(g, g) for g in guard[:1]), *guard[1:])
     pack = dict(pack or {})
     infos = [*composite.operands, composite.result]
     for k, change in pack.items():
@@ -179,7 +182,6 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
         how = Attrs({**({RANGES: True} if ranges else {}), **({GRAIN: least} if least > 1 else {})})
         body = tir.For(part, tir.index_const(0), substitute(as_index(parallel), own), tir.ForKind.PARALLEL, body, annotations=how)
     handles = [tir.Var(n, HANDLE) for n in names]
-    text = source or (library.c_source if library is not None else "")
     imported = {**({IMPORT_C: (text,)} if text else {}), **({IMPORT_LLVM: (llvm,)} if llvm else {})}
     attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, **imported})
     program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
@@ -209,6 +211,12 @@ def _checked(call: tir.Call, composite: Composite, statuses: Mapping[int, str]) 
     return tir.Let(status, call, tir.If(tir.ne(status, tir.const(0, INT32)), tir.seq(*named, other)))
 
 
-def python(function: Callable[..., None], *, cycles: float | None = None) -> Kernel:
-    """The kernel that is a function of Python: ``function(operand, ..., result)`` gets arrays over the model's memory and writes the last one."""
-    return Kernel(function=function, cycles=cycles)
+def python(function: Callable[..., None], *, operands: Sequence[int] | None = None, cycles: float | None = None) -> Kernel:
+    """The kernel that is a function of Python: ``function(operand, ..., result)`` gets arrays over the model's memory and writes the last one.
+    ``operands`` are the positions of those that it gets, in its order."""
+    return Kernel(function=function if operands is None else partial(_ordered, function, tuple(operands)), cycles=cycles)
+
+
+def _ordered(function: Callable[..., None], operands: tuple[int, ...], *arrays: Any) -> None:
+    """The function of these of its operands, one of them perhaps twice."""
+    function(*(arrays[k] for k in operands), arrays[-1])

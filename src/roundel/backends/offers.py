@@ -69,13 +69,15 @@ def parts_of(func: graph.Function, backends: Sequence[Backend], target: Target) 
 
 def offer_of(backend: Backend, name: str, bindings: Sequence[graph.VarBinding], target: Target,
              made: Callable[[Any], Any] = lambda value: None) -> Offer | None:
-    """What a backend offers for bindings that its pattern of this name matches; None where sizes could not be told, or the result is no tensor. ``made``
-    gives what a variable before them is bound to. Raises RoundelError that names the backend where it fails."""
+    """What a backend offers for bindings that its pattern of this name matches; None where sizes could not be told. ``made`` gives what a variable before
+    them is bound to. Raises RoundelError that names the backend where it fails."""
     func, operands = outline(bindings, [bindings[-1].var], {"Composite": name}, bind_constants=False, dataflow=False)
-    if unknown_sizes(func) or not isinstance(func.ret_sinfo, graph.TensorInfo):
+    if unknown_sizes(func):
         return None
     constants = {k: o.data.numpy() for k, o in enumerate(operands) if isinstance(o, graph.Constant)}
     composite = Composite(name, func, target, constants, lambda k: bounds(operands[k], Match(made, {})))
+    if not isinstance(func.ret_sinfo, graph.TensorInfo):
+        return Offer(bindings, composite, operands, "its result is no tensor, and a kernel makes one")
     try:
         return Offer(bindings, composite, operands, backend.implement(composite))
     except RoundelError:
