@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels that may fail: the status that a C function returns becomes an error that says what it means, and a guard keeps from calling it at all."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -104,7 +106,7 @@ def test_a_guard_of_numbers_is_asked_once_for_all_calls(kit):
             return out
 
     lowered = rd.driver.prepare(Twice, choices={"*": "kit"}, pipeline=[rd.backends.libraries.libraries])
-    assert lowered.script().count("cls.can_double,") == 1
+    assert len(re.findall(r"cls\.can_double\w*,", lowered.script())) == 1
     np.testing.assert_array_equal(rd.compile(Twice, choices={"*": "kit"})(rows(10)), rows(10, 4))
 
 

@@ -29,6 +29,7 @@ from ..ir.op import FuseKind, OpDef
 from ..ir.tir import as_index
 from ..ir.visit import free_vars, substitute
 from ..relax.fuse_by_pattern import FusionPattern
+from ..strategy.parallelism import worth_a_thread
 from ..target import Target
 from .forms import Form
 from .library import Library
@@ -193,7 +194,7 @@ def shared(composite: Composite, parts: Any, cycles: float, each: Sequence[Any] 
     core, where sizes are known. A part takes ``cycles`` times the product of the sizes ``each``; a call takes ``start`` more."""
     known = [Analyzer().value(tir.as_index(n)) for n in (parts, *each)]
     part = None if None in known[1:] else cycles * math.prod(known[1:])
-    least = 1 if part is None else max(1, round(composite.target.region_cycles / max(part, 1e-3)))
+    least = 1 if part is None else worth_a_thread(part, composite.target)
     return {"parallel": parts, "least": least, "cycles": None if part is None or known[0] is None else start + known[0] * part}
 
 

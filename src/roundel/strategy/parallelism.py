@@ -26,13 +26,18 @@ def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: T
     extent = sch.get(loop).extent
     if is_little(sch, [loop], cycles_per_iteration, target):
         return {}
-    grain = max(1, round(target.region_cycles / max(cycles_per_iteration, 1e-3)))
+    grain = worth_a_thread(cycles_per_iteration, target)
     if isinstance(extent, tir.IntImm):
         grain = max(1, min(grain, extent.value // 4), extent.value // most_chunks if most_chunks else 1)
     grain = _given(sch, extent) or grain
     sch.parallel(loop)
     sch.annotate(loop, GRAIN, grain)
     return {GRAIN: grain}
+
+
+def worth_a_thread(cycles_per_iteration: float, target: Target) -> int:
+    """So many iterations a thread should take at once."""
+    return max(1, round(target.region_cycles / max(cycles_per_iteration, 1e-3)))
 
 
 def _given(sch: Schedule, extent: tir.Expr) -> int | None:
