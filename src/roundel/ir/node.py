@@ -178,9 +178,9 @@ def _walking(fields: dict[str, str], children: tuple[str, ...]) -> str:
 
 def _copying(fields: dict[str, str]) -> str:
     """Source of ``_with`` for a class: the constructor with each field, or what it is changed to."""
-    args = ", ".join(f"given({f!r}, self.{f})" for f in fields)
+    args = ", ".join(f"changes[{f!r}] if {f!r} in changes else self.{f}" for f in fields)
     return (f"def _with(self, changes):\n    if not changes.keys() <= _names: return _with_none(self, changes)\n"
-            f"    given = changes.get\n    return type(self)({args})\n")
+            f"    return type(self)({args})\n")
 
 
 def _all_slots(cls: type) -> set[str]:
