@@ -432,3 +432,14 @@ def test_a_run_ends_at_once_when_it_is_interrupted():
     code = ("import os, signal\nfrom roundel.cli.arguments import interruptible\ntry:\n    with interruptible():\n"
             "        os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt:\n    os._exit(5)\n")
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize("command", [("run",), ("bench", "--seconds", "0.1"), ("explain", "--seconds", "0.1")], ids=lambda c: c[0])
+def test_sizes_that_were_made_up_are_told_where_they_do_not_fit(command, place):
+    tensors = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("a", ["n", "m"]), ("b", ["n", "k"]), ("c", None))]
+    nodes = [helper.make_node("Concat", ["a", "a"], ["twice"], axis=1), helper.make_node("Add", ["twice", "b"], ["c"], name="join")]
+    graph = helper.make_graph(nodes, "sizes", tensors[:2], tensors[2:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), place / "sizes.onnx")
+    said = roundel(place, command[0], "sizes.onnx", *command[1:], "--dim", "n=2", "--dim", "m=3", status=1).stderr
+    assert "join" in said and "--dim k=32" in " ".join(said.split())
+    assert not roundel(place, command[0], "sizes.onnx", *command[1:], "--dim", "n=2", "--dim", "m=3", "--dim", "k=6").stderr.startswith("error")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
+from ..runtime.inputs import with_sizes
 from .arguments import (
     DB,
     DIM,
@@ -50,7 +51,8 @@ def bench_command(
     compiled = open_model(model, dynamic=dims(fix, "--fix"), target=target, threads=threads)
     arrays = gather_inputs(compiled.inputs, inputs, dims(dim))
     remote = sent_to(on, compiled, model, threads)
-    times = measure(lambda: compiled(*arrays), seconds) if remote is None else measure_on(remote, arrays, seconds)
+    with with_sizes(compiled.inputs, dims(dim), inputs):
+        times = measure(lambda: compiled(*arrays), seconds) if remote is None else measure_on(remote, arrays, seconds)
     p = np.percentile(times * 1e3, [0, 50, 90, 99])
     rows = kernel_times(model, compiled, arrays, target, dims(fix, "--fix"), min(seconds, 2.0)) if profile and remote is None else None
     most = compiled.executable.num_threads if remote is None else threads

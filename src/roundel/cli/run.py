@@ -12,6 +12,7 @@ import typer
 
 from ..ir.escape import file_name, markup
 from ..runtime import toolchain
+from ..runtime.inputs import with_sizes
 from .arguments import DB, DIM, FIX, MODEL, ON, TARGET, THREADS, VERIFY, described, dims, gather_inputs, interruptible, open_model, sent_to
 from .json_output import JSON, array_facts, print_json
 
@@ -34,7 +35,7 @@ def run_command(
         took = float(seconds[0])
     else:
         start = time.perf_counter()
-        with interruptible():
+        with interruptible(), with_sizes(compiled.inputs, dims(dim), inputs):
             result = compiled(*arrays)
         took = time.perf_counter() - start
         outputs = result if isinstance(result, tuple) else (result,)

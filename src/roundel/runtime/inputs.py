@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..ir.dtype import DType
-from ..ir.errors import CallError, OptionError
+from ..ir.errors import CallError, OptionError, RunError
 
 MOST_SIZE = 1 << 46  # of a dimension, and bytes of a random input: what processors of today can address
 
@@ -43,6 +44,20 @@ class _Sizes(dict):
 
     def __missing__(self, name: str) -> int:
         return 1
+
+
+@contextmanager
+def with_sizes(infos: Iterable[Any], sizes: Mapping[str, int], given: Any = None) -> Iterator[None]:
+    """For a run on random inputs: an error tells which sizes nobody gave, which may be the reason. ``given``: inputs that somebody gave."""
+    try:
+        yield
+    except (CallError, RunError) as error:
+        made_up = [] if given else [d for d in dims_of_inputs(infos) if d not in sizes]
+        if error.hint or not made_up:
+            raise
+        shown = ", ".join(f"{d}=1" for d in dict.fromkeys(made_up))
+        raise type(error)(error.what, where=error.where, why=error.why, hint=f"this run was made up with {shown}: give sizes that the model can have, "
+                          f"--dim {made_up[0]}=32 or sizes={{\"{made_up[0]}\": 32}}") from None
 
 
 def random_input(info: Any, sizes: Mapping[str, int], seed: int = 0) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..ir import escape
 from ..ir.errors import CallError, OptionError
 from . import columns
-from .inputs import dims_of_inputs, known_dims, random_input
+from .inputs import dims_of_inputs, known_dims, random_input, with_sizes
 
 if TYPE_CHECKING:
     from .executable import BoundFunction
@@ -66,7 +66,8 @@ def profiled(function: BoundFunction, threads: int, inputs: Sequence[Any] | Mapp
     checked_seconds(seconds)
     arrays = arguments(function, inputs, sizes)
     run: Callable[[], Any] = lambda: function(*arrays)
-    run(), run()
+    with with_sizes(function.info.inputs, sizes or {}, inputs):
+        run(), run()
     function.profile()
     runs: list[tuple[float, dict[str, tuple[int, float]]]] = []
     end = time.perf_counter() + seconds
