@@ -50,6 +50,7 @@ PUBLIC = {
     "driver": "from a module to what runs, pass by pass",
     "interp": "the reference interpreter",
     "boards": "models run on other machines",
+    "pages": "models as static pages that run them in a browser",
     "runtime": "loading and calling what was compiled",
     "frontend.onnx": "ONNX files",
     "frontend.torch": "PyTorch modules",

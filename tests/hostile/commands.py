@@ -70,8 +70,9 @@ OPTIONS: dict[str, dict[str, list]] = {
              "--space": TEXTS, "--search": TEXTS, "--target": TARGETS, "--threads": NUMBERS, "--fix": SIZES, "--dim": SIZES, "--accuracy": TEXTS,
              "--seed": NUMBERS, "--libraries": LIBRARIES, "--runner": ADDRESSES, "--report": WRITTEN, "--json": FLAG},
     "serve-runner": {"--host": TEXTS, "--port": NUMBERS},  # without a key, so that none of them begins to serve
-    "web": {"": FILES, "--output": FOLDERS, "--title": TEXTS, "--kind": [*TEXTS, "picture", "numbers"], "--labels": FILES, "--mean": [*NUMBERS, "1,2,3", ",", *TEXTS],
-            "--std": [*NUMBERS, "0,0,0", *TEXTS], "--fix": SIZES, "--accuracy": TEXTS, "--weights": [*TEXTS, "float16"], "--port": NUMBERS, "--serve": [],
+    "web": {"": FILES, "--output": FOLDERS, "--title": TEXTS, "--kind": [*TEXTS, "picture", "numbers"], "--labels": FILES,
+            "--mean": [*NUMBERS, "1,2,3", ",", *TEXTS], "--std": [*NUMBERS, "0,0,0", *TEXTS], "--fix": SIZES,
+            "--accuracy": TEXTS, "--weights": [*TEXTS, "float16"], "--port": NUMBERS, "--serve": [],
             "--json": FLAG},  # which does not serve
     "check": {"": FILES, "--json": FLAG},
     "targets": {"--json": FLAG},

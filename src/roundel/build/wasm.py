@@ -87,7 +87,8 @@ def _linked(objects: Sequence[bytes], work: Path) -> _Module:
     for i, content in enumerate(objects):
         paths.append(work / f"part{i}.o")
         paths[-1].write_bytes(content)
-    inputs, linked = (*paths, "--whole-archive", runtime), work / "linked.wasm"
+    inputs: tuple[str | Path, ...] = (*paths, "--whole-archive", runtime)
+    linked = work / "linked.wasm"
     try:
         toolchain.run([*toolchain.module_linker(), *_LINK, *inputs, "-o", linked])
     except BuildError as error:
