@@ -213,3 +213,41 @@ def test_loops_that_are_the_domain_and_parts_of_it_are_not_warned_of():
 def test_bits_of_floats_are_refused(value):
     with pytest.raises(ScriptError, match="integers|unary"):
         parse(domain_program(128).replace("= A[vi]", f"= {value}"))
+
+
+def _gradient(name="main"):
+    from roundel.graph.gradient import gradient
+
+    return gradient(parse(f"@I.ir_module\nclass M:\n    @R.function\n    def main({ONE}):\n        return R.add(x, x)\n"), name)
+
+
+def _mixed():
+    from roundel.graph.algorithms.mixed_precision import mixed_precision
+
+    return mixed_precision(rd.IRModule({}), "int8")
+
+
+def _with_axis():
+    a, k = te.placeholder((4, 4), name="A"), te.reduce_axis((0, 4), "k")
+    return te.create_prim_func([a, te.compute((4,), lambda i: a[i, k], "C")])
+
+
+TEN_MORE = {
+    "an array for the result is missing": (lambda: rd.build(parse(COPY))(X4), "a tensor program takes arrays for what it writes too: b"),
+    "an index is missing": (lambda: program("for i in range(128):\n    C[i] = A[i]\n"), "buffer A has 2 dimensions, 1 indices given"),
+    "text is stored": (lambda: program("for i, j in T.grid(128, 128):\n    C[i, j] = 'x'\n"),
+                       "'x' cannot be stored into buffer C: it is no number and no expression"),
+    "factors are too small": (lambda: scheduled(lambda sch, c, i, j, k: sch.split(i, [3, 2])), "None in place of one of them takes what is left"),
+    "one loop is reordered": (lambda: scheduled(lambda sch, c, i, j, k: sch.reorder(i, i)), "reorder takes different loops"),
+    "a loop is given for a block": (lambda: scheduled(lambda sch, c, i, j, k: sch.get_loops(i)), "cannot take a loop as block"),
+    "the loss is no scalar": (_gradient, "reduce it, for instance by R.sum(x)"),
+    "the function's name is misspelt": (lambda: _gradient("mian"), "there is no graph function mian\nhint: functions there are: main"),
+    "a type is no 16-bit float": (_mixed, "dtype is float16 or bfloat16"),
+    "a reduce axis without a reduction": (_with_axis, "hint: reduce over it: te.sum"),
+}
+
+
+@pytest.mark.parametrize("name", TEN_MORE)
+def test_ten_more(name):
+    attempt, part = TEN_MORE[name]
+    assert part in said(attempt)

@@ -302,7 +302,8 @@ class TensorParser(Blocks):
         dtype = tir.BufferLoad(store.buffer, store.indices).dtype
         value = self.operand(store.value)
         if not _is_scalar(value):
-            raise self.error(node, f"a {type(value).__name__} cannot be stored into buffer {store.buffer.name}")
+            given = ast.unparse(getattr(node, "value", node))
+            raise self.error(node, f"{given} cannot be stored into buffer {store.buffer.name}: it is no number and no expression")
         value = value if isinstance(value, Expr) else tir.const(value, dtype.element)
         value = tir.cast(value, dtype.element)
         if value.dtype.lanes not in (1, dtype.lanes):

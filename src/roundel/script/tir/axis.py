@@ -46,7 +46,7 @@ def remap(kinds: str, bindings: Any, dtype: Any = None) -> Axes:
     """One axis per letter (S, R, O, C for scan), with the domain of the loop it is bound to."""
     bindings = list(bindings)
     if len(kinds) != len(bindings):
-        raise ValueError(f"{len(kinds)} kinds ({kinds!r}) for {len(bindings)} bindings")
+        raise ValueError(f"{len(kinds)} kinds ({kinds!r}) for {len(bindings)} bindings: T.axis.remap takes a letter for each")
     unknown = set(kinds) - set(_LETTERS)
     if unknown:
         raise ValueError(
