@@ -43,7 +43,8 @@ def blockize(tree: Tree, target: Target | Sequence[BlockToken], preserve_unit_it
 
     Given a block, it is wrapped into one that does a single instance. An init goes to the outer block. With
     ``preserve_unit_iters`` loops of one iteration stay bound to the outer block's variables. Given a list of blocks, their statements below
-    the innermost loop around all of them become one block.
+    the innermost loop around all of them become one block. Everything keeps its order but inits, which go before their tile: its results are its
+    own, its reduction starts in it, and no condition cuts it.
     """
     if isinstance(target, list | tuple):
         return _blockize_together(tree, [tree.realize(t) for t in target], preserve_unit_iters)

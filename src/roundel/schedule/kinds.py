@@ -26,7 +26,11 @@ def _set_kind(tree: Tree, loop: Loop, kind: ForKind, thread: str | None = None) 
 
 @primitive
 def parallel(tree: Tree, loop: Loop) -> Change:
-    """for i in range(n)   ->   for i in T.parallel(n)"""
+    """for i in range(n)   ->   for i in T.parallel(n)
+
+    No iteration touches what another one stores, but for memory made here of which each iteration stores all that it reads, and which is not read
+    after the loop: that is each iteration's own. So also for vectorize and bind.
+    """
     check_parallel(tree, tree.nodes[loop], "parallelize")
     return _set_kind(tree, loop, ForKind.PARALLEL)
 

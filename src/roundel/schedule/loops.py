@@ -82,6 +82,9 @@ def split(
     ``mode="balanced"`` takes one factor f (``[None, f]``) and makes sibling nests of constant height and no condition:
     n = f*a + g*b with g = f - 1 (or both lower, as even as possible), and gives back ``[i_0, i_1, j_0, j_1]``
     (two loops only, when f divides n). For a symbolic n a third nest takes an n too small for that, one by one.
+
+    Iterations keep their order. Where factors do not divide n, nothing is read from memory to know whether and where statements run that
+    would be read beyond n; where nests are cut, no reduction with an init is; no loop stores what says how far it runs.
     """
     node: For = tree.nodes[loop]
     require_plain(tree, node, "split")
@@ -238,7 +241,7 @@ def loop_partition(tree: Tree, loop: Loop, factors: Sequence[Factor], preserve_u
         for i in range(n):            for i_0 in range(4): S(i_0)
             S(i)                  ->  for i_1 in range(n - 4): S(i_1 + 4)
 
-    Blocks in the later loops are copies with names of their own (``C_1``).
+    Blocks in the later loops are copies with names of their own (``C_1``). Iterations keep their order; no reduction with an init is cut.
     """
     node: For = tree.nodes[loop]
     require_plain(tree, node, "partition")
@@ -279,6 +282,8 @@ def fuse(tree: Tree, *loops: Loop, preserve_unit_iters: bool = True) -> Change:
 
     for i, j in T.grid(n, m):         for f in range(n * m):
         S(i, j)                   ->      S(f // m, f % m)
+
+    Iterations keep their order; none of the loops, nor what they store, says how far another one runs, and no init is in a loop that repeats it.
     """
     nodes: list[For] = [tree.nodes[t] for t in loops]
     if not nodes:
@@ -326,6 +331,9 @@ def reorder(tree: Tree, *ordered_loops: Loop) -> Change:
 
     for i, j, k in T.grid(n, m, l):          for k, j, i in T.grid(l, m, n):
         S(i, j, k)                       ->      S(i, j, k)            # reorder(k, i) keeps j in the middle
+
+    Iterations that touch one element, one of them storing it, keep their order, but for updates that may come in any order (``C[i] += ...``), whose
+    init still comes before all of them.
     """
     nodes: list[For] = [tree.nodes[t] for t in ordered_loops]
     if len(set(ordered_loops)) != len(ordered_loops) or not nodes:
@@ -378,7 +386,7 @@ def merge(tree: Tree, *loops: Loop) -> Change:
                                           B(m)
 
     Loops that are each alone in another loop have those merged first: ``merge(i1, j1)`` of ``for i0, i1: A`` and ``for j0, j1: B`` makes
-    ``for m0, m1``.
+    ``for m0, m1``. No iteration of a loop touches what a later one of a loop before it touches, one of them storing it.
     """
     nodes: list[For] = sorted((tree.nodes[t] for t in loops), key=lambda x: tree.order[x])
     around = [tree.parents[x] for x in nodes]

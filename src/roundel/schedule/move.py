@@ -38,6 +38,9 @@ def compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit_loops: 
 
     ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible.
     For ``loop`` also -1 (leave the block where it is) and -2 (inline it), which sample_compute_location gives.
+
+    The block computes what it stores from what nothing on the way stores, and whoever reads that, or runs or not by it, is under the loop,
+    after it.
     """
     if isinstance(loop, tir.Expr):
         return compute_inline(tree, block) if _sampled(tree, block, loop) == -2 else Change(tree)
@@ -74,6 +77,8 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
 
     ``index`` is the position among the loop's statements: -1 as late as possible, -2 as early as possible. A reduction may run in parts, each on
     what an iteration has produced of what it reduces over (as ``rfactor`` makes it), where the parts make up the whole in order.
+
+    What the block reads is the same after the iteration as after the loop: no later iteration touches what it stores or stores what it reads.
     """
     if isinstance(loop, tir.Expr):
         _sampled(tree, block, loop)

@@ -24,6 +24,9 @@ def decompose_reduction(tree: Tree, block: BlockToken, loop: Loop) -> Change:
         with block("C"):                       with block("C_init"): C[vi] = 0
             with init(): C[vi] = 0     ->      for k:
             C[vi] += A[vi, vk]                     with block("C_update"): C[vi] += A[vi, vk]
+
+    In an iteration of ``loop`` every result has its own init, which runs before all else that touches it, alike whether or not it runs
+    earlier: nothing else there stores what the init, its condition or its loops' ends are made of.
     """
     node: Block = tree.nodes[block]
     realize = tree.realize(block)

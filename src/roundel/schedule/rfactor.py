@@ -42,7 +42,8 @@ def rfactor(tree: Tree, loop: Loop, factor_axis: int = 0) -> Change:
                                                       C[i] += C_rf[k1, i]
 
     ``factor_axis`` is where the loop's dimension goes in ``C_rf``. Gives back the block of partial results; the handle
-    of the reduction's block keeps to the second stage's block, those of its loops to the first stage's.
+    of the reduction's block keeps to the second stage's block, those of its loops to the first stage's. The reduction may be done in any order
+    and starts at its neutral element; each instance has results of its own; its loops run over a box.
     """
     target: For = tree.nodes[loop]
     found = tree.realizes(target)

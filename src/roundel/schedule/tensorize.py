@@ -47,6 +47,8 @@ def tensorize(tree: Tree, block_or_loop: Target, tensor_intrin: str, preserve_un
         C[vi, vj] += A[vi, vk] * B[..]      A1 = match_buffer(A[...])
                                     ->      ...
                                             implementation(A1, B1, C1)
+
+    The operands that it stores share no memory with others.
     """
     intrin = TensorIntrin.get(tensor_intrin)
     changed, token = tree, block_or_loop
