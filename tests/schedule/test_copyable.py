@@ -57,6 +57,12 @@ def test_results_are_not_told_apart_by_what_is_reduced_over(step):
     assert not accepts(func, step)
 
 
+def test_a_result_is_not_read_for_another():
+    """Each instance adds what the first one holds: the stage of reindex_cache_write has one place for an instance alone."""
+    func = program(block("with T.init():\n    S[v] = 1\nS[v] = S[v] + S[0]", *BOX, axes='v, k = T.axis.remap("SR", [i, j])'))
+    assert not accepts(func, lambda sch: sch.reindex_cache_write("C", 0, "global", lambda v, k: (v,)))
+
+
 STEPS_BEFORE = [
     lambda sch: sch.reindex("C", "A"),
     lambda sch: sch.reindex_cache_read("C", "A", "global", lambda v, w: (w, v)),

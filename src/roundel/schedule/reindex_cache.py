@@ -60,6 +60,8 @@ def reindex_cache_write(tree: Tree, block: BlockToken, write_buffer_index: int |
     legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
     if buffer in legality.reads_of(node) and not legality.is_reduction(node):
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} also reads it")
+    if node.init is not None:
+        legality.require_own_results(tree, realize, f"cache {buffer.name}")
     if not stores_all(tree, realize, buffer):
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} may leave out elements that would be copied back")
     return work.insert(place(tree, [realize], legality.later_readers(tree, realize, buffer), realize))
