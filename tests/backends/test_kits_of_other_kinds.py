@@ -236,6 +236,25 @@ def test_a_part_with_a_tuple_for_a_result_says_why(registered):
         rd.compile(Cut, choices={"parts": "cut"})
 
 
+def test_two_backends_asked_for_parts_that_share_an_operator_are_named(registered):
+    registered(backends.Backend("pair", [("pair.exp", is_op("relax.exp")(is_op("relax.abs")(wildcard())))], lambda c: backends.python(lambda x, out: None)))
+    registered(backends.Backend("last", [("last.tanh", is_op("relax.tanh")(is_op("relax.exp")(wildcard())))], lambda c: backends.python(lambda x, out: None)))
+
+    @I.ir_module
+    class Three:
+        @R.function
+        def main(x: R.Tensor((4, 6), "float32")):
+            with R.dataflow():
+                a = R.abs(x)
+                b = R.exp(a)
+                c = R.tanh(b)
+                R.output(c)
+            return c
+
+    with pytest.raises(rd.RoundelError, match=r"pair cannot be had(.|\n)*last at '\w+' takes a part of it"):
+        rd.compile(Three, choices={"b": "pair", "c": "last"})
+
+
 # --- packages
 
 

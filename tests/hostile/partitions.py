@@ -60,7 +60,8 @@ def _wrong_with_backends(mod: IRModule, source: random.Random) -> Iterator[str]:
         names = [n for n in names if any(n in c.possible for c in made)]
         model = rd.compile(mod, choices={c.site: next(n for n in names if n in c.possible) for c in made if len(c.possible) > 1})
     except rd.RoundelError as error:
-        yield f"it does not compile: {error}"
+        if "takes a part of it" not in str(error):  # two backends were asked for at parts that share an operator
+            yield f"it does not compile: {error}"
         return
     finally:
         for backend in mine:

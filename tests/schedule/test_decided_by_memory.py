@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import pytest
 
+from roundel.ir.errors import ScheduleError
+from roundel.schedule import Schedule
+from roundel.script import parse
+
 from .test_irregular import BOX, MADE, ROW, nest, program, reader
 from .test_moved_and_copied import accepts
 
@@ -214,3 +218,26 @@ def test_how_far_a_loop_runs_is_asked_once(name, told):
     loops = [TOLD.format(told), "for j in range(4):"] if name in ("fuse", "reorder") else ["for t in range(1):", TOLD.format(told), "for j in range(4):"]
     func = program(nest(block, *loops))
     assert accepts(func, RESTRUCTURED[name]) == (told == "J")
+
+
+SUMS_OF_ROWS = """
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int64()
+    A, B = T.match_buffer(a, (n, 4)), T.match_buffer(b, (4,))
+    for j, i in T.grid(4, ROWS):
+        with T.sblock("B"):
+            v, k = T.axis.remap("SR", [j, i])
+            with T.init():
+                B[v] = T.float32(0)
+            B[v] = B[v] + A[k, v]
+"""
+
+
+@pytest.mark.parametrize("step", [lambda sch: sch.blockize(sch.get_loops("B")[1]), lambda sch: sch.blockize(sch.get_loops("B")[0]),
+                                  lambda sch: sch.decompose_reduction("B", sch.get_loops("B")[1])], ids=["tile", "all", "init"])
+def test_an_init_stays_where_a_loop_may_have_no_iteration(step):
+    """Each size may be taken to be 1 or more; what is computed of it may not."""
+    step(Schedule(parse(SUMS_OF_ROWS.replace("ROWS", "n"))))
+    with pytest.raises(ScheduleError, match="may have no iteration"):
+        step(Schedule(parse(SUMS_OF_ROWS.replace("ROWS", "n % 2"))))

@@ -115,21 +115,22 @@ class Calls:
     def module(self) -> IRModule:
         """The module with what was chosen called in the function."""
         choosing = Choosing(self.mod.choices, "library", versions={b.name: b.current_version for b in self.backends})
-        taken: set[graph.Var] = set()
+        taken: dict[graph.Var, str] = {}  # by whom, and where
         calls: dict[graph.Var, Formed] = {}
         self.parts = parts_of(self.func, self.backends, self.target)
         self.ends = {b.name: shares(self.func, [p.offers[b.name] for p in self.parts if b.name in p.offers], self._end) for b in self.backends}
         for part in self.parts:
-            possible = {name: o for name, o in part.offers.items() if taken.isdisjoint(b.var for b in o.bindings)}
-            if not possible:
+            lost = {name: at for name, o in part.offers.items() if (at := next((taken[b.var] for b in o.bindings if b.var in taken), None))}
+            if len(lost) == len(part.offers) and lost.keys().isdisjoint(choosing.before.asked_at(part.site)):
                 continue
-            name = self._decided(choosing, replace(part, offers=possible))
+            offers = {name: o._replace(kernel=f"{lost[name]} takes a part of it") if name in lost else o for name, o in part.offers.items()}
+            name = self._decided(choosing, replace(part, offers=offers))
             if name != GENERATED:
-                chosen = possible[name]
-                taken |= {b.var for b in chosen.bindings}
+                chosen = offers[name]
+                taken |= {b.var: f"{name} at {part.site!r}" for b in chosen.bindings}
                 calls[chosen.bindings[-1].var] = self.formed(chosen, name)
         self.mod = self.mod.replace(choices=choosing.choices())
-        return self.finished(without(self.func, taken - set(calls), {}), calls) if calls else self.mod
+        return self.finished(without(self.func, taken.keys() - calls.keys(), {}), calls) if calls else self.mod
 
     def finished(self, func: graph.Function, calls: Mapping[graph.Var, Formed]) -> IRModule:
         """The module with a function in which calls of kernels (`formed`) compute these values: it first asks whether their libraries are there."""

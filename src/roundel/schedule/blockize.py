@@ -14,6 +14,7 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Ra
 from .accesses import loads_of, variables_of
 from .legality import (
     bare_statements,
+    may_be_idle,
     require_no_idle,
     require_own_condition,
     require_own_results,
@@ -102,6 +103,9 @@ def _outer_block(
         refuse(tree, realize, f"cannot divide block {block.name} into tiles here", why, "decompose_reduction first")
     if block.init is not None and not independent(domain(inner)):
         refuse(tree, realize, f"cannot divide block {block.name} into tiles here", "it has an init, and a loop of the tile says how far another one runs")
+    idle = [x.loop_var.name for x in inner if may_be_idle(tree, x)] if block.init is not None else []
+    if idle:
+        refuse(tree, realize, f"cannot divide block {block.name} into tiles here", f"it has an init, and loop {idle[0]} may have no iteration")
     if block.init is not None:
         require_own_results(tree, realize, "blockize")
         require_separate_results(tree, realize, inner, "blockize")

@@ -8,7 +8,7 @@ from itertools import permutations
 
 from roundel.arith import disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
-from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
+from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IntImm, IterKind, Stmt
 
 from .accesses import INIT, accesses_of, loads_of, memory_of, told_by
 from .dependence import Place, conflicts, instance_conflicts, known, name_of, places_under, same_instance, stays_before, touched_besides
@@ -358,6 +358,17 @@ def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doi
                 f"cannot {doing} here",
                 f"block {realize.block.name} is computed again in each iteration of {x.loop_var.name}, init included",
             )
+
+
+def may_be_idle(tree: Tree, loop: For) -> bool:
+    """Whether a loop may have no iteration where no size is 0."""
+    if type(loop.extent) is IntImm:
+        return loop.extent.value < 1
+    an = tree.analyzer(loop)
+    for v in free_vars(loop.extent):
+        if v.size:
+            an.assume(v >= 1)
+    return not an.prove(loop.extent >= 1)
 
 
 def _starts(tree: Tree, realize: BlockRealize) -> dict[Var, Expr]:

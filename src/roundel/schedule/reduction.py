@@ -9,7 +9,7 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, St
 from .accesses import accesses_of
 from .dependence import places_under
 from .handed_on import covered
-from .legality import asked_of, require_init_first, require_no_idle, require_own_results, require_separate_results, require_steady_bounds
+from .legality import asked_of, may_be_idle, require_init_first, require_no_idle, require_own_results, require_separate_results, require_steady_bounds
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import bindings, with_access
@@ -93,7 +93,7 @@ def _require_loops_of_its_own(tree: Tree, realize: BlockRealize, inner: list[For
         told = [y.loop_var.name for y in others if y.loop_var in free_vars(x.min) | free_vars(x.extent)]
         if x not in others and told:
             refuse(tree, realize, cannot, f"loop {told[0]}, which the init is not in, says how far its loop {x.loop_var.name} runs")
-        if x in others and not all(v.size for v in free_vars(x.extent)) and not tree.analyzer(x).prove(x.extent >= 1):
+        if x in others and may_be_idle(tree, x):
             refuse(tree, realize, cannot, f"loop {x.loop_var.name} may have no iteration, and then the init does not run")
 
 
