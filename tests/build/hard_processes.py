@@ -17,7 +17,6 @@ from roundel.ir import IRModule, Var, decl_buffer, tir
 from roundel.ir.dtype import INT64
 from roundel.ir.errors import BuildError
 
-
 COUNT = 1000
 
 
@@ -76,11 +75,11 @@ def threads_that_collect_garbage():
 
     def work(number):
         try:
-            for k in range(25):
+            for _ in range(25):
                 held = [code.load()]
                 held.append(held)  # only the collector drops it
                 check(held[0])
-        except BaseException as error:  # noqa: BLE001  (reported below)
+        except BaseException as error:
             failed.append(error)
 
     gc.set_threshold(10)

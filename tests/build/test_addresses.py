@@ -9,8 +9,8 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from roundel import driver
-from roundel.reports.stages import kernel_text
 from roundel.frontend.onnx import from_onnx
+from roundel.reports.stages import kernel_text
 
 
 def test_one_pointer_for_the_rows_of_a_tile():

@@ -11,12 +11,12 @@ from flat_programs import c, flat, func, loop
 import roundel as rd
 from roundel.build import compile_module, inspect
 from roundel.build.units import Units
-from roundel.target.spec import MachineSpec
 from roundel.ir import Attrs, ConstData, DType, IRModule, Var, decl_buffer, options, tir
 from roundel.ir.dtype import HANDLE, INT32, INT64, VOID
 from roundel.ir.errors import BuildError, CallError
 from roundel.ir.graph import GlobalVar
 from roundel.script import tir as T
+from roundel.target.spec import MachineSpec
 
 
 def var(name="i"):

@@ -8,9 +8,9 @@ from flat_programs import c, func, loop
 
 from roundel.build.units import Units
 from roundel.codegen.llvm.machine import to_assembly
-from roundel.target.spec import MachineSpec
 from roundel.ir import IRModule, Var, decl_buffer, tir
 from roundel.ir.dtype import INT64
+from roundel.target.spec import MachineSpec
 
 
 def register_tile(rows, vectors, lanes, unroll=4, m=480, n=512, k=512):

@@ -11,7 +11,6 @@ from roundel.build import compile_module
 from roundel.build.ahead import current, working_ahead
 from roundel.build.kernels import compile_kernels
 from roundel.build.units import Units
-from roundel.target.spec import MachineSpec
 from roundel.driver import prepare
 from roundel.ir import options
 from roundel.ir.constants import ConstData
@@ -20,6 +19,7 @@ from roundel.lower import lower
 from roundel.passes.garbage import rare_collection
 from roundel.script import from_source
 from roundel.target import Target
+from roundel.target.spec import MachineSpec
 
 MODEL = """
 from roundel.script import ir as I, relax as R

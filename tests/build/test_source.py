@@ -8,13 +8,12 @@ import subprocess
 
 import numpy as np
 import pytest
+from c_models import MODELS, SANITIZED, STRICT, convolutions, onnx_model, run_in_c
+from onnx import helper
 
 import roundel as rd
 from roundel.ir.errors import BuildError, OptionError
 from roundel.runtime.native import DLTensor
-
-from c_models import MODELS, SANITIZED, STRICT, convolutions, onnx_model, run_in_c
-from onnx import helper
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 

@@ -8,12 +8,12 @@ import sys
 import numpy as np
 import pytest
 from onnx import helper
+from tests.codegen.c_models import MODELS, convolutions, dense, onnx_model
+from tests.node_models import FOUND, Failed, Node
 
 import roundel as rd
 from roundel.build.wasm import _leb, _Module, _number
 from roundel.ir.errors import BuildError, CallError, OptionError
-from tests.codegen.c_models import MODELS, convolutions, dense, onnx_model
-from tests.node_models import FOUND, Failed, Node
 
 pytest.importorskip("ziglang")
 in_node = pytest.mark.skipif(FOUND is None, reason="needs node")
@@ -128,7 +128,8 @@ def test_a_damaged_module_is_refused(node, tmp_path, change, message):
 
 @in_node
 @pytest.mark.parametrize("inputs, message", [
-    ([np.zeros((1, 3, 12, 11), "f")], r"'x'.*12"), ([np.zeros((3, 12, 12), "f")], "dimensions"), ([np.zeros((1, 3, 12, 12), "d")], "as Float32Array, not as Float64Array"),
+    ([np.zeros((1, 3, 12, 11), "f")], r"'x'.*12"), ([np.zeros((3, 12, 12), "f")], "dimensions"),
+    ([np.zeros((1, 3, 12, 12), "d")], "as Float32Array, not as Float64Array"),
     ([], "1 inputs are wanted"), ([np.zeros((1, 3, 12, 12), "f")] * 2, "2 were given"),
 ])
 def test_inputs_that_do_not_fit_are_errors(node, tmp_path, inputs, message):

@@ -77,8 +77,8 @@ class Built:
 
     def save(self, path: str | Path, *, header: bool = False, **options: Any) -> Path:
         """Write a shared library, an object (``.o``), or of what was compiled for a target of kind ``c`` its source (``.c``), for WebAssembly a module
-        (``.wasm``), and with ``header`` what its users include beside it; ``options`` are those of ``link``, ``write_source`` and ``write_module``. Raises BuildError, also for a model that needs Python, OptionError
-        for another ending."""
+        (``.wasm``), and with ``header`` what its users include beside it; ``options`` are those of ``link``, ``write_source`` and
+        ``write_module``. Raises BuildError, also for a model that needs Python, OptionError for another ending."""
         python = sorted({op for f in self.functions for op in f.info.extra.get("python", ())})
         if python:
             raise BuildError("the model cannot be shipped without Python", why=f"these operators are Python functions of this process: {', '.join(python)}",

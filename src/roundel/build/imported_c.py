@@ -7,10 +7,10 @@ import hashlib
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..target.spec import MachineSpec
 from ..ir import IRModule, tir
 from ..ir.annotations import IMPORT_C, texts
 from ..runtime import toolchain
+from ..target.spec import MachineSpec
 from . import object_cache
 from .link import foreign_triple
 

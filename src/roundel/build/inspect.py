@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ..target import TargetLike
 from ..codegen import backend_of
 from ..ir import IRModule, tir
+from ..target import TargetLike
 from .build import as_module, lowered, machine_spec
 from .units import Units
 

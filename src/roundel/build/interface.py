@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from ..ir.annotations import ARENA
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..arith import Analyzer
 from ..ir import DType, IRModule, tir
+from ..ir.annotations import ARENA
 from ..ir.errors import BuildError
 from ..ir.visit import free_vars, substitute, walk
 from ..lower.facts import read_data, written_data

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import __version__
-from ..target import Target
 from ..ir import escape
 from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_comment, c_identifier, c_string
@@ -23,14 +22,15 @@ from ..runtime import library, toolchain
 from ..runtime.integrity import NAME_ROOM, Trailer, encoded_name, weights_name
 from ..runtime.metadata import FunctionInfo, TensorInfo
 from ..runtime.native import ABI, dlpack_code
+from ..target import Target
 from .elf import write_data_object
 from .weights import Blob, nbytes_of, write_beside, write_content
-
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
 _RUNTIME = {"roundel", "rd", "rd_package", "rd_ffi", "__tvm_ffi"}  # its functions begin like that
 _LONGEST_NAME = 100  # of a C function, without the model's name
-_TAKEN = re.compile(r"^(run|open|close|release|register|last_error|num_threads|set_num_threads|set_interrupt|version|abi)$|_(in|out)puts?\d*$|_[0-9a-f]{8}$", re.IGNORECASE)
+_TAKEN = re.compile(r"^(run|open|close|release|register|last_error|num_threads|set_num_threads|set_interrupt|version|abi)$"
+                    r"|_(in|out)puts?\d*$|_[0-9a-f]{8}$", re.IGNORECASE)
 _PLACE = hashlib.sha256(b"the place of the weights").digest()  # what the linker sees of them
 _NAME = hashlib.sha256(b"the name of the weights' file").digest()  # what lies before it
 _EXPORTS = (
@@ -106,8 +106,9 @@ def link(
 
     ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
     above 1 GiB) written to ``<stem>.weights`` (of an object: ``<name>.weights``) beside ``out`` and mapped when the model is opened. ``name`` (default:
-    the file's) begins the names of the C functions; those in ``header`` are declared in ``<stem>.h`` beside ``out``. ``target`` gives the triple of another machine; None is this one.
-    Raises BuildError with the linker's words or the disk's, OptionError for another ending; nothing is left behind then.
+    the file's) begins the names of the C functions; those in ``header`` are declared in ``<stem>.h`` beside ``out``. ``target`` gives the triple of
+    another machine; None is this one. Raises BuildError with the linker's words or the disk's, OptionError for another ending; nothing is left behind
+    then.
     """
     out = Path(out)
     toolchain.check_output(out)
@@ -212,7 +213,8 @@ def _stub(name: str, functions: Sequence[str], placed: _Placed) -> str:
         mark, kept = (",".join(map(str, data)) for data in (_NAME, encoded_name(placed.weights_file)))
         side_file = f"static const struct {{ unsigned char mark[{len(_NAME)}], name[{NAME_ROOM}]; }} side_file = {{ {{{mark}}}, {{{kept}}} }};\n"
         weights_file, digest = "(const char *)side_file.name", f'"{placed.digest}"'
-    text = _STUB.format(name=name, version=c_string(__version__), weights="roundel_weights" if placed.embedded else "0", side_file=side_file, weights_file=weights_file, digest=digest)
+    text = _STUB.format(name=name, version=c_string(__version__), weights="roundel_weights" if placed.embedded else "0", side_file=side_file,
+                        weights_file=weights_file, digest=digest)
     for function in functions:
         text += _ENTRY.format(entry=entry_name(name, function), function=c_string(escape.name(function)))
         if function.isidentifier() and function.isascii():

@@ -146,7 +146,8 @@ def _entries(name: str, functions: Sequence[Interface], nbytes: int | None) -> s
                   "  rd_given_weights = (const unsigned char *)weights;", "  return RD_OK;", "}"]
     for k, f in enumerate(functions):
         entry = entry_name(name, f.name)
-        missing = f'  if (!rd_given_weights) {{ size_t n = 0; rd_append(&n, "the weights were not given to {c_string(name)}_set_weights"); return RD_VALUE_ERROR; }}'
+        why = f"the weights were not given to {c_string(name)}_set_weights"
+        missing = f'  if (!rd_given_weights) {{ size_t n = 0; rd_append(&n, "{why}"); return RD_VALUE_ERROR; }}'
         lines += [f"int {entry}(const DLTensor *inputs, DLTensor *outputs);", f"int {entry}(const DLTensor *inputs, DLTensor *outputs) {{",
                   *([missing] if nbytes is not None else []),
                   f"  return rd_run(&roundel_library.functions[{k}], {weights}, inputs, outputs);", "}"]

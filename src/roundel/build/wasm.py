@@ -27,7 +27,8 @@ _MOST = 3 << 30  # bytes of weights, of the 4 GiB that there are for everything
 _STACK = 1 << 20
 _COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fvisibility=hidden", "-w")
 _LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
-_LINK_BY_ZIG = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")  # whose stack is first anyway
+# zig puts the stack first without being told.
+_LINK_BY_ZIG = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")
 _CUSTOM, _IMPORT, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
 _I32_CONST, _END = 0x41, 0x0B
 _VALUES = {f"{kind}_{way}": what for kind, what in (("complex", "complex numbers"), ("text", "texts"), ("sequence", "sequences"))
@@ -40,7 +41,8 @@ RdPackage roundel_package = {{&roundel_library, {weights}, {file}, {digest}, 0, 
 """
 
 
-def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, side_file: bool = False, header: bool = False) -> Path:
+def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, side_file: bool = False,
+                 header: bool = False) -> Path:
     """Write ``out``, a module for JavaScript and other hosts; with ``side_file`` (and always above 512 MiB) the weights go to ``<name>.weights``
     beside it, and with ``header`` the ES module that runs it and its types, ``roundel.mjs`` and ``roundel.d.mts``. Raises BuildError,
     OptionError for another ending."""
