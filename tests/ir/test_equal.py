@@ -7,6 +7,7 @@ import pytest
 
 from roundel.ir import structural_equal, structural_hash, tir
 from roundel.ir.dtype import INT64
+from roundel.ir.equal import StructuralMap
 from roundel.script import parse
 
 X, Y = tir.Var("x", INT64), tir.Var("y", INT64)
@@ -101,3 +102,12 @@ def test_arrays_among_attributes_are_compared_by_their_elements():
     a, b, c = (func.with_attr("data", np.array(x)) for x in ([1, 2, 3], [1, 2, 3], [1, 2, 4]))
     assert structural_equal(a, b) and structural_hash(a) == structural_hash(b)
     assert not structural_equal(a, c) and not structural_equal(a, func.with_attr("data", np.array([[1, 2, 3]])))
+
+
+def test_values_by_program_keep_the_order_in_which_they_were_made():
+    """Whatever the programs have in common: their parameters may be the same or not."""
+    table = StructuralMap()
+    x, y, z = (tir.Var(name, INT64) for name in "xyz")
+    programs = [tir.PrimFunc((x,), tir.Evaluate(x)), tir.PrimFunc((x, y), tir.Evaluate(x)), tir.PrimFunc((x,), tir.Evaluate(x + 1)), tir.PrimFunc((z,), tir.Evaluate(z))]
+    assert [table.setdefault(p, lambda k=k: k) for k, p in enumerate(programs)] == [0, 1, 2, 0]
+    assert table.values() == [0, 1, 2]

@@ -288,6 +288,7 @@ class StructuralMap:
 
     def __init__(self) -> None:
         self._found: dict[Any, list[_Entry]] = {}
+        self._values: list[Any] = []
 
     def setdefault(self, node: Any, make: Callable[[], Any]) -> Any:
         """The value of an equal program, or else what ``make`` gives, which is kept for this one."""
@@ -298,11 +299,12 @@ class StructuralMap:
                 return known.value
         new.value = make()
         alike.append(new)
+        self._values.append(new.value)
         return new.value
 
     def values(self) -> list[Any]:
-        """All values."""
-        return [entry.value for alike in self._found.values() for entry in alike]
+        """All values, in the order in which they were made."""
+        return list(self._values)
 
 
 @dataclass(eq=False)
