@@ -108,6 +108,7 @@ def test_values_by_program_keep_the_order_in_which_they_were_made():
     """Whatever the programs have in common: their parameters may be the same or not."""
     table = StructuralMap()
     x, y, z = (tir.Var(name, INT64) for name in "xyz")
-    programs = [tir.PrimFunc((x,), tir.Evaluate(x)), tir.PrimFunc((x, y), tir.Evaluate(x)), tir.PrimFunc((x,), tir.Evaluate(x + 1)), tir.PrimFunc((z,), tir.Evaluate(z))]
+    made = [((x,), x), ((x, y), x), ((x,), x + 1), ((z,), z)]
+    programs = [tir.PrimFunc(params, tir.Evaluate(value)) for params, value in made]
     assert [table.setdefault(p, lambda k=k: k) for k, p in enumerate(programs)] == [0, 1, 2, 0]
     assert table.values() == [0, 1, 2]
