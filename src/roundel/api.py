@@ -126,7 +126,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
     machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring
-    arguments = {"target": target, "threads": threads, "dynamic": dynamic, "choices": choices, "options": given}
+    arguments = {"target": target, "threads": threads, "dynamic": dynamic, "choices": choices, "records": records, "options": given}
     with options.override(**given):
         measured = measured_for(records, machine, threads)
         asked = Choices.of(choices)

@@ -174,6 +174,9 @@ class Measured:
         self.asked.append(signature)
         return ChoiceRecord(Key(signature, "", 1), self.best_way)
 
+    def choices_at(self, signature):
+        return ()
+
     def best(self, program):
         return None
 
@@ -193,8 +196,29 @@ def test_what_was_measured_goes_before_what_is_expected(tmp_path, registered, ex
 def test_a_wrong_library_is_named_by_verify(tmp_path, registered):
     backend, _ = kit(tmp_path, wrong="* 1.5f")
     registered(backend)
-    with pytest.raises(rd.RoundelError, match="after pass libraries"):
+    with pytest.raises(rd.RoundelError, match=r"after pass libraries(.|\n)*it takes kit at 'product'"):
         rd.compile(Dense, choices={"product": "kit"}, verify=True)
+
+
+def test_verify_leaves_constants_that_nobody_may_write_to(tmp_path, registered):
+    """As those of an ONNX file are."""
+    backend, _ = kit(tmp_path)
+    registered(backend)
+    weight, bias = (np.frombuffer(v.tobytes(), np.float32).reshape(v.shape) for v in (WEIGHT, BIAS))
+
+    @I.ir_module
+    class Constants:
+        @R.function
+        def main(x: R.Tensor(("n", 16), "float32")):
+            with R.dataflow():
+                product = R.matmul(x, R.const(weight))
+                shifted = R.add(product, R.const(bias))
+                act = R.nn.relu(shifted)
+                R.output(act)
+            return act
+
+    model = rd.compile(Constants, choices={"product": "kit"}, verify=True)
+    np.testing.assert_allclose(model(X), np.sqrt(WANTED), rtol=1e-4, atol=1e-5)
 
 
 def test_a_function_of_python_is_a_kernel_too_and_cannot_be_shipped(tmp_path, registered):

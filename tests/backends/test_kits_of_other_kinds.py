@@ -219,6 +219,25 @@ def test_a_node_of_which_no_pattern_makes_a_part_is_named(registered):
         rd.compile(Chains, choices={"total": "codegen"})
 
 
+@pytest.mark.parametrize("pattern", ["*", "to*"])
+def test_a_pattern_of_names_where_no_part_begins_is_named_too(registered, pattern):
+    registered(backends.Backend("mine", [("mine.tan", is_op("relax.tan")(wildcard()))], lambda c: pytest.fail("it is not asked")))
+    with pytest.raises(rd.RoundelError, match=r"mine cannot be had(.|\n)*none of its patterns matches there \(mine.tan\)"):
+        rd.compile(Chains, choices={pattern: "mine"})
+
+
+def test_where_there_is_no_backend_of_a_name_those_there_are_are_named(registered):
+    registered(codegen_backend())
+    with pytest.raises(rd.RoundelError, match=r"there is no algorithm 'yours'(.|\n)*the backends are codegen, openblas, onednn"):
+        rd.compile(Chains, choices={"*": "yours"})
+
+
+def test_a_choice_and_libraries_off_contradict_each_other(registered):
+    registered(codegen_backend())
+    with pytest.raises(rd.RoundelError, match="codegen is asked for, and libraries='off' leaves generated code alone"):
+        rd.compile(Chains, choices={"a": "codegen"}, libraries="off")
+
+
 def test_a_part_with_a_tuple_for_a_result_says_why(registered):
     registered(backends.Backend("cut", [("cut.split", is_op("relax.split")(wildcard()))], lambda c: pytest.fail("it is not asked")))
 
@@ -236,23 +255,43 @@ def test_a_part_with_a_tuple_for_a_result_says_why(registered):
         rd.compile(Cut, choices={"parts": "cut"})
 
 
+@I.ir_module
+class Three:
+    @R.function
+    def main(x: R.Tensor((4, 6), "float32")):
+        with R.dataflow():
+            a = R.abs(x)
+            b = R.exp(a)
+            c = R.tanh(b)
+            d = R.multiply(c, c)
+            R.output(d)
+        return d
+
+
 def test_two_backends_asked_for_parts_that_share_an_operator_are_named(registered):
     registered(backends.Backend("pair", [("pair.exp", is_op("relax.exp")(is_op("relax.abs")(wildcard())))], lambda c: backends.python(lambda x, out: None)))
     registered(backends.Backend("last", [("last.tanh", is_op("relax.tanh")(is_op("relax.exp")(wildcard())))], lambda c: backends.python(lambda x, out: None)))
 
-    @I.ir_module
-    class Three:
-        @R.function
-        def main(x: R.Tensor((4, 6), "float32")):
-            with R.dataflow():
-                a = R.abs(x)
-                b = R.exp(a)
-                c = R.tanh(b)
-                R.output(c)
-            return c
-
     with pytest.raises(rd.RoundelError, match=r"pair cannot be had(.|\n)*last at '\w+' takes a part of it"):
         rd.compile(Three, choices={"b": "pair", "c": "last"})
+
+
+@pytest.mark.parametrize("asked", [{"b": "pair"}, {"b": "pair", "*": "last"}, {"b": "pair", "c": "generated"}])
+def test_what_is_asked_for_by_name_goes_before_what_is_cheap_or_asked_for_by_a_pattern(registered, asked):
+    def pair(x, out):
+        np.exp(np.abs(x), out=out)
+
+    def square(x, out):
+        np.multiply(x, x, out=out)
+
+    def never(x, out):
+        raise AssertionError("it is not asked for by name")
+
+    registered(backends.Backend("pair", [("pair.exp", is_op("relax.exp")(is_op("relax.abs")(wildcard())))], lambda c: backends.python(pair)))
+    patterns = [("last.tanh", is_op("relax.tanh")(is_op("relax.exp")(wildcard()))), ("last.mul", is_op("relax.multiply")(wildcard(), wildcard()))]
+    registered(backends.Backend("last", patterns, lambda c: backends.python(never if len(c.calls) == 2 else square, cycles=1.0)))
+    x = values(4, 6)
+    np.testing.assert_allclose(rd.compile(Three, choices=asked, libraries="pair,last")(x), np.square(np.tanh(np.exp(np.abs(x)))), rtol=1e-5)
 
 
 # --- packages

@@ -104,9 +104,9 @@ def tuned(db, names, taken="fast"):
     return compared
 
 
-def choice(db, **asked):
+def choice(db, threads=1, **asked):
     """What later compiles choose, without measuring."""
-    records = measured_for(str(db), Target.host(), 1)
+    records = measured_for(str(db), Target.host(), threads)
     done = driver.prepare(Dense, target=Target.host(), pipeline=driver.DEFAULT[: driver.DEFAULT.index(libraries) + 1], records=records, **asked)
     return done, next((c for c in done.choices.made if c.kind == "library"), None)
 
@@ -123,8 +123,8 @@ def test_a_fast_library_wins_and_later_compiles_take_it(kept, registered):
     model = rd.compile(Dense, records=str(kept / "tuned.jsonl"), threads=1, profile=True)
     np.testing.assert_allclose(model(X), WANTED, rtol=1e-5, atol=1e-5)
     assert any("fast" in kernel for kernel in model.executable["main"].profile())
-    said = explained(mod)
-    assert "product: dense 384x384 by 384x384: fast (measured), measured " in said and "; else generated +" in said
+    for said in (explained(mod), " ".join(str(model.explain()).split())):
+        assert "product: dense 384x384 by 384x384: fast (measured), measured " in said and "; else generated +" in said
     with options.override(libraries="off"):
         assert choice(kept / "tuned.jsonl")[1] is None, "nothing takes part"
 
@@ -151,6 +151,19 @@ def test_a_wrong_library_is_named_and_never_taken(tmp_path, registered, db, capl
             rd.compile(Dense, choices={"product": "wrong"}, records=str(db), threads=1)
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_what_was_wrong_is_not_taken_with_another_number_of_threads_either(tmp_path, registered, db, version):
+    backend = shim(tmp_path, "wrong", factor="1.5f", cycles=1.0)
+    backends.register(backend)
+    tuned(db, "wrong", "generated")
+    backends.unregister(backend)
+    registered(shim(tmp_path, "wrong", factor="1.5f" if version == "1" else "1", cycles=1.0, version=version))
+    with options.override(libraries="wrong"):
+        for threads in (1, 2):
+            _, chosen = choice(db, threads)
+            assert chosen.taken == ("generated" if version == "1" else "wrong"), "another version was never measured"
+
+
 def test_all_paths_compete_at_once(tmp_path, registered, db):
     registered(*(shim(tmp_path, name, **how) for name, how in MAKES.items()))
     found = tuned(db, ",".join(MAKES))
@@ -173,9 +186,13 @@ def test_a_function_of_python_is_a_path_too(registered, db):
 def test_what_crashes_is_no_path(tmp_path, registered, db):
     source = "#include <stdlib.h>\nvoid crash(const float *x, const float *w, float *y) { abort(); }"
     pattern = is_op("relax.matmul")(wildcard(), is_const())
-    registered(backends.Backend("crashing", [("crashing.matmul", pattern)], lambda c: backends.native(c, "crash", source=source)))
+    registered(backends.Backend("crashing", [("crashing.matmul", pattern)], lambda c: backends.native(c, "crash", source=source, cycles=1.0)))
     found = tuned(db, "crashing", "generated")
     assert "crash" in found.failed["crashing"]
+    with options.override(libraries="crashing"):
+        for threads in (1, 2):
+            _, chosen = choice(db, threads)
+            assert chosen.taken == "generated" and "it failed when it was measured: crash" in chosen.alternatives["crashing"]
 
 
 def test_records_outlive_the_process(kept):

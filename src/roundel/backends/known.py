@@ -13,6 +13,7 @@ from ..ir.errors import OptionError
 from .backend import Backend
 
 OWN = ("openblas", "onednn")
+OFF = "off"  # in place of names: none
 _registered: dict[str, Backend] = {}
 
 
@@ -58,7 +59,7 @@ def find(name: str) -> Backend:
 def wanted(names: str | None) -> list[str]:
     """The backends that the option ``libraries`` names: with commas or blanks between them; ``all``; ``off`` for none."""
     found = (names or "").replace(",", " ").split()
-    return available() if found == ["all"] else [] if found == ["off"] else found
+    return available() if found == ["all"] else [] if found == [OFF] else found
 
 
 @cache

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ..arith import Analyzer
@@ -20,7 +21,7 @@ from ..graph.tidy.convert_to_dataflow import convert_to_dataflow
 from ..ir import graph, options, tir
 from ..ir.annotations import IMPORT_C, IMPORT_LLVM
 from ..ir.attrs import Attrs
-from ..ir.choice import Choosing
+from ..ir.choice import Choices, Choosing
 from ..ir.dtype import BOOL, HANDLE, INT32, INT64
 from ..ir.errors import OptionError, RoundelError
 from ..ir.module import IRModule
@@ -48,34 +49,42 @@ def libraries(mod: IRModule) -> IRModule:
     The backends that the option ``libraries`` names take part, and those that ``choices`` ask for. What none of them takes stays as it is.
     """
     backends = _taking_part(mod)
+    every = []
     for name, func in list(mod.items()) if backends else ():
         if isinstance(func, graph.Function):
-            calls = Calls(mod, name, plain(func), backends)
-            mod = calls.module()
-            for site, wanted in mod.choices.asked:
-                _check(calls, site, wanted)
+            every.append(Calls(mod, name, plain(func), backends))
+            mod = every[-1].module()
+    for backend in backends:
+        for site in (site for site, name in mod.choices.asked if name == backend.name):
+            _check(every, site, backend)
     return convert_to_dataflow(mod) if backends else mod
 
 
-def _check(calls: Calls, site: str, wanted: str) -> None:
-    """Raises OptionError where a backend is asked for at a node of which it can compute no part, or not begin with it."""
-    backend = next((b for b in calls.backends if b.name == wanted), None)
-    if backend is None or all(site_of(b) != site for b in calls.func.body.bindings) or any(p.site == site and wanted in p.offers for p in calls.parts):
+def _check(every: Sequence[Calls], pattern: str, backend: Backend) -> None:
+    """Raises OptionError where a backend is asked for at nodes (a name or a pattern of names) of which it can compute no part, or not begin with it."""
+    name = backend.name
+    named = lambda site: site == pattern or fnmatchcase(site, pattern)
+    met = [calls for calls in every if any(named(site_of(b)) for b in calls.func.body.bindings)]
+    parts = [p for calls in met for p in calls.parts if name in p.offers]
+    if not met or any(named(p.site) for p in parts):
         return
-    around = next((p.site for p in calls.parts if wanted in p.offers and any(site_of(b) == site for b in p.offers[wanted].bindings)), None)
-    names = ", ".join(dict.fromkeys(p.name for p in backend.fusion_patterns)) or "none"
-    raise OptionError(f"{wanted} cannot be had", where=f"node {site!r}", why=f"none of its patterns matches there ({names})" if around is None else "",
-                      hint="" if around is None else f"it is a part of what is chosen at {around!r}: ask for {wanted} there")
+    around = next((p.site for p in parts if any(named(site_of(b)) for b in p.offers[name].bindings)), None)
+    patterns = ", ".join(dict.fromkeys(p.name for p in backend.fusion_patterns)) or "none"
+    raise OptionError(f"{name} cannot be had", where=f"node {pattern!r}", why=f"none of its patterns matches there ({patterns})" if around is None else "",
+                      hint="" if around is None else f"it is a part of what is chosen at {around!r}: ask for {name} there")
 
 
 def _taking_part(mod: IRModule) -> list[Backend]:
     """The backends that may be chosen: those that `known.wanted` names, those that were the fastest in what was measured, those asked for."""
     asked, records, option = [name for _, name in mod.choices.asked], mod.choices.records, options.get("libraries")
-    names = known.wanted(option)
+    names, here = known.wanted(option), known.available() if asked else ()
+    foreign = [name for name in asked if name in here]
+    if option == known.OFF and foreign:
+        raise OptionError(f"{foreign[0]} is asked for, and libraries={option!r} leaves generated code alone", where="choices",
+                          hint=f"leave out the option `libraries` (or the variable ROUNDEL_LIBRARIES), or the choice of {foreign[0]}")
     if option is None and records is not None:
         names = [*names, *_installed(records)]
-    here = known.available() if asked else ()
-    return [known.find(name) for name in dict.fromkeys([*names, *(n for n in asked if n in here)])]
+    return [known.find(name) for name in dict.fromkeys([*names, *foreign])]
 
 
 def _installed(records: Records) -> list[str]:
@@ -119,9 +128,9 @@ class Calls:
         calls: dict[graph.Var, Formed] = {}
         self.parts = parts_of(self.func, self.backends, self.target)
         self.ends = {b.name: shares(self.func, [p.offers[b.name] for p in self.parts if b.name in p.offers], self._end) for b in self.backends}
-        for part in self.parts:
+        for part in sorted(self.parts, key=lambda part: _rank(part, choosing.before)):
             lost = {name: at for name, o in part.offers.items() if (at := next((taken[b.var] for b in o.bindings if b.var in taken), None))}
-            if len(lost) == len(part.offers) and lost.keys().isdisjoint(choosing.before.asked_at(part.site)):
+            if len(lost) == len(part.offers) and {GENERATED, *lost}.isdisjoint(choosing.before.asked_at(part.site)):
                 continue
             offers = {name: o._replace(kernel=f"{lost[name]} takes a part of it") if name in lost else o for name, o in part.offers.items()}
             name = self._decided(choosing, replace(part, offers=offers))
@@ -145,10 +154,9 @@ class Calls:
     def _decided(self, choosing: Choosing, part: Part) -> str:
         """The name of what computes a part of the graph; recorded under the name of the node whose operator counts most in it."""
         key = part.key() if self.mod.choices.records is not None else None
-        found = choosing.measured(key)
         cycles: dict[str, float | str | None] = {GENERATED: expected(part.longest, self.expectations)}
         cycles |= {n: self._offered(n, o) for n, o in part.offers.items()}
-        cycles |= {n: f"it was wrong when it was measured: {why}" for n, why in (found.wrong if found is not None else {}).items() if n in cycles}
+        cycles |= {n: why for n, why in choosing.faults(key).items() if n in cycles}
         known_cycles = {n: c for n, c in cycles.items() if isinstance(c, float | int)}
         preferred = min(known_cycles, key=lambda n: known_cycles[n]) if GENERATED in known_cycles else GENERATED
         return choosing.decide(part.site, part.subject, cycles, preferred, of=key)
@@ -216,6 +224,15 @@ class Calls:
         if not any(free_vars(n) for n in numbers):
             self.found[key] = made
         return made
+
+
+def _rank(part: Part, choices: Choices) -> int:
+    """What is asked for at a node by its name is decided first, then what is asked for by a pattern of names, then all that is left to what is expected:
+    who comes later does not get the operators that are taken."""
+    can = {name for name, offer in part.offers.items() if isinstance(offer.kernel, Kernel)}
+    if any(site == part.site and name in can for site, name in choices.asked):
+        return 0
+    return 1 if can.intersection(choices.asked_at(part.site)) else 2
 
 
 def _body(offer: Offer, operands: Sequence[Any], forms: Mapping[int, Form]) -> graph.SeqExpr:

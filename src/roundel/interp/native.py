@@ -33,8 +33,8 @@ def run_native(ex: Executor, func: tir.PrimFunc) -> None:
     given = [_array(ex, func.buffers[p]) if p in func.buffers else ex.env[p] for p in func.params if p not in sizes]
     _compiled[func](*given)
     for p, made in zip((p for p in func.params if p not in sizes), given, strict=True):
-        if p in func.buffers:
-            ex.views[func.buffers[p]].array()[...] = ex.machine.lift(made)
+        if p in func.buffers and (there := ex.views[func.buffers[p]].array()).flags.writeable:  # a constant is not, and nobody writes to it
+            there[...] = ex.machine.lift(made)
 
 
 def _array(ex: Executor, buffer: tir.Buffer) -> np.ndarray:

@@ -42,6 +42,11 @@ def build() -> Any:
     return import_module("roundel.build")
 
 
+def backends() -> Any:
+    """Which libraries and kernels of one's own there are: an error names them where a choice of an unknown name may mean one."""
+    return import_module("roundel.backends.known")
+
+
 def relax() -> Any:
     """TVM's names for building graph functions, which were ``roundel.builder.relax`` before they stood above it."""
     return import_module("roundel.relax")

@@ -124,12 +124,12 @@ class Choices:
         own = [name for pattern, name in self.asked if pattern == site]
         return own + [name for pattern, name in self.asked if pattern != site and fnmatchcase(site, pattern)]
 
-    def check(self) -> None:
-        """Raises OptionError for what was asked for and was taken at no site that its pattern names."""
+    def check(self, backends: Sequence[str] = ()) -> None:
+        """Raises OptionError for what was asked for and was taken at no site that its pattern names. ``backends``: names that may be meant at any."""
         for pattern, name in self.asked:
-            self._check(pattern, name, [c for c in self.made if c.site == pattern or fnmatchcase(c.site, pattern)])
+            self._check(pattern, name, backends, [c for c in self.made if c.site == pattern or fnmatchcase(c.site, pattern)])
 
-    def _check(self, pattern: str, name: str, matched: Sequence[Choice]) -> None:
+    def _check(self, pattern: str, name: str, backends: Sequence[str], matched: Sequence[Choice]) -> None:
         if not matched:
             sites = list(dict.fromkeys(c.site for c in self.made))
             near = difflib.get_close_matches(pattern, sites, 3)
@@ -139,7 +139,8 @@ class Choices:
         where = f"node {matched[0].site!r}" if len({c.site for c in matched}) == 1 else f"the nodes that {pattern!r} names"
         if not known:
             names = dict.fromkeys(n for c in matched for n in c.alternatives)
-            raise OptionError(f"there is no algorithm {name!r}", where=where, hint=f"there are {', '.join(names)}")
+            others = f"; the backends are {_listed(backends)}" if backends else ""
+            raise OptionError(f"there is no algorithm {name!r}", where=where, hint=f"there are {', '.join(names)}{others}")
         possible = [c for c in known if name in c.names]
         if not possible:
             why = f"{known[0].subject}: {known[0].alternatives[name]}"
@@ -191,9 +192,15 @@ class Choosing:
         found = self._found(signature)
         return (found.taken, MEASURED) if found is not None and not isinstance(alternatives.get(found.taken, ""), str) else (None, EXPECTED)
 
-    def measured(self, of: Any, kind: str = "") -> ChoiceRecord | None:
-        """What was measured for the call ``of``, with the versions that there are now; None where nothing was."""
-        return self._found(self.signature(of, kind))
+    def faults(self, of: Any, kind: str = "") -> dict[str, str]:
+        """Which alternatives were wrong or crashed when they were measured for the call ``of``, in the versions that there are now, and how. The number
+        of threads and the options do not matter."""
+        found: dict[str, str] = {}
+        for record in self.before.records.choices_at(signature) if (signature := self.signature(of, kind)) else ():
+            told = {**{n: f"it failed when it was measured: {why}" for n, why in record.crashed.items()},
+                    **{n: f"it was wrong when it was measured: {why}" for n, why in record.wrong.items()}}
+            found |= {n: why for n, why in told.items() if n in record.libraries and self.versions.get(n) == record.libraries[n]}
+        return found
 
     def _found(self, signature: str) -> ChoiceRecord | None:
         found = self.before.records.choice(signature) if signature else None

@@ -87,7 +87,8 @@ class ChoiceRecord:
     """The best way to compute nodes of a kind. ``key.program`` is the signature of the choice (`roundel.ir.choice.Choosing.signature`), ``taken`` one
     of its alternatives, ``seconds`` what each that was measured took: a run of the whole model, or of the part that is chosen for. ``subject`` says what
     is computed there; ``libraries`` are the versions of the backends among the alternatives, ``wrong`` says of those that computed something else
-    what it was, ``sizes`` what it was measured for where sizes are symbolic. ``by``, ``at`` and ``versions`` as for a `Record`."""
+    what it was, ``crashed`` of those that ended the process or never came back how, ``sizes`` what it was measured for where sizes are symbolic.
+    ``by``, ``at`` and ``versions`` as for a `Record`."""
 
     key: Key
     taken: str
@@ -98,4 +99,5 @@ class ChoiceRecord:
     versions: Mapping[str, str] = field(default_factory=dict)
     libraries: Mapping[str, str] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
+    crashed: Mapping[str, str] = field(default_factory=dict)
     sizes: Sequence[Mapping[str, int]] = ()

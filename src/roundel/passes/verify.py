@@ -53,7 +53,7 @@ class Verify(Observer):
             dims = ", ".join(f"{k} = {v}" for k, v in case.dims.items())
             raise VerifyError(
                 f"results differ after pass {name}: {function} {difference}",
-                why=f"with {dims}" if dims else "",
+                why="\n".join(filter(None, (f"with {dims}" if dims else "", _foreign(before, after)))),
                 hint=f"compare `roundel inspect --after {name}` with the pass before it",
             )
 
@@ -128,6 +128,12 @@ class Verify(Observer):
                 self._runtimes.pop(next(iter(self._runtimes)))
             self._runtimes[id(mod)] = (mod, Runtime(mod, packed=self.packed))
         return self._runtimes[id(mod)][1]
+
+
+def _foreign(before: IRModule, after: IRModule) -> str:
+    """Which foreign code a pass took, and at which nodes, in words; "" for none."""
+    taken = [f"{c.taken} at {c.site!r}" for c in after.choices.made[len(before.choices.made) :] if c.kind == "library" and c.taken != "generated"]
+    return f"it takes {', '.join(taken)}" if taken else ""
 
 
 def comparable(old: BaseFunc, new: BaseFunc) -> bool:

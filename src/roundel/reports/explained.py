@@ -61,12 +61,13 @@ class Explained:
 
 @readable
 def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None, dynamic: Any = None,
-            sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None, seconds: float = 0.0) -> Explained:
+            sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None, records: Any = None, seconds: float = 0.0) -> Explained:
     """How each kernel of a model is computed and why, and what else was possible.
 
-    - ``model``, ``example_inputs``, ``target``, ``threads``, ``dynamic`` and ``choices``: as for
-      ``rd.compile``. A compiled model is explained as what it was compiled from, with its options,
-      where that is still there; else, as for a loaded file, by what it carries itself.
+    - ``model``, ``example_inputs``, ``target``, ``threads``, ``dynamic``, ``choices`` and
+      ``records``: as for ``rd.compile``. A compiled model is explained as what it was compiled
+      from, with its options, where that is still there; else, as for a loaded file, by what it
+      carries itself.
     - ``sizes``: values of symbolic dimensions.
     - ``seconds``: for how long the kernels are measured on random inputs; 0: not at all.
 
@@ -82,10 +83,10 @@ def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
         return _of_compiled(model, dict(sizes or {}), seconds)
     threads, known = options.choose("threads", threads) or usable_cores(), api.sizes_of_dimensions(sizes or {})
     imported = api.import_model(model, example_inputs, dynamic=dynamic)
-    mod = unscheduled(imported, target=target, threads=threads, sizes=known, choices=choices)
+    mod = unscheduled(imported, target=target, threads=threads, sizes=known, choices=choices, records=records)
     rows = kernels_of(mod, threads, known)
     if seconds > 0:
-        add_measured(rows, imported, target=target, threads=threads, sizes=known, seconds=seconds, choices=choices)
+        add_measured(rows, imported, target=target, threads=threads, sizes=known, seconds=seconds, choices=choices, records=records)
     rows.sort(key=lambda r: -r["calls"] * r.get("measured_ms", r["bound_ms"]))
     return Explained(f"{name_of(model)}, {threads} thread{'s' if threads > 1 else ''}", rows, choices_of(mod, threads), mod)
 
@@ -114,7 +115,7 @@ def name_of(model: Any) -> str:
 
 
 def unscheduled(mod: IRModule, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
-                choices: Mapping[str, Any] | None = None, observers: Sequence[Any] = ()) -> IRModule:
+                choices: Mapping[str, Any] | None = None, records: Any = None, observers: Sequence[Any] = ()) -> IRModule:
     """A module of graph functions as it is before its kernels are scheduled. Raises OptionError for sizes of dimensions that it does not have."""
     from .. import driver
     from ..graph.tidy.inline_functions import dims_of
@@ -124,7 +125,7 @@ def unscheduled(mod: IRModule, *, target: TargetLike | None = None, threads: int
     machine = driver.target_of(target, mod)
     known_dims((v.name for p in mod["main"].params for v in dims_of(p.sinfo)), sizes or {})
     last = driver.DEFAULT.index(schedule_module)
-    return driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices, records=measured_for(None, machine, threads),
+    return driver.prepare(mod, target=machine, pipeline=driver.DEFAULT[:last], choices=choices, records=measured_for(records, machine, threads),
                           observers=observers)
 
 
@@ -218,12 +219,12 @@ class _Places:
 
 
 def add_measured(rows: list[dict[str, Any]], model: Any, *, target: TargetLike | None = None, threads: int = 1, sizes: dict[str, int] | None = None,
-                 seconds: float = 1.0, inputs: Sequence[Any] | None = None, choices: Mapping[str, Any] | None = None) -> None:
+                 seconds: float = 1.0, inputs: Sequence[Any] | None = None, choices: Mapping[str, Any] | None = None, records: Any = None) -> None:
     """Put ``measured_ms`` (of one call) and ``roofline`` (share of the bound) into the rows, as `Model.profile` measures; ``inputs``: by
     default random."""
     from .. import api
 
-    compiled = api.compile(model, target=target, threads=threads, choices=choices)
+    compiled = api.compile(model, target=target, threads=threads, choices=choices, records=records)
     times = {k.kernel: k.milliseconds / k.calls for k in compiled.profile(inputs, sizes=sizes, seconds=seconds)}
     for row in rows:
         if row["kernel"] in times:

@@ -33,6 +33,9 @@ class Records(Protocol):
     def choice(self, signature: str) -> ChoiceRecord | None:
         """What was measured to be the best at nodes of a kind (`roundel.ir.choice.Choosing.signature`)."""
 
+    def choices_at(self, signature: str) -> Sequence[ChoiceRecord]:
+        """What was measured last at nodes of a kind, with any number of threads and any options: what is wrong with one is wrong with all."""
+
     def taken(self, kernel: str, record: Record) -> None:
         """A kernel is compiled from a record."""
 

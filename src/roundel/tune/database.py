@@ -125,8 +125,12 @@ class Database:
 
     def choice(self, key: Key) -> ChoiceRecord | None:
         """What was measured last to be the best at nodes of a kind; None where nothing was."""
-        found = [c for line in self._lines.get((key.program, key.target), ()) if line.kind == CHOICE and (c := self._parsed(line)) and c.key == key]
-        return max(found, key=lambda c: c.at, default=None)
+        return next((c for c in self.choices_at(key.program, key.target) if c.key == key), None)
+
+    def choices_at(self, program: str, target: str) -> list[ChoiceRecord]:
+        """What was measured last at nodes of a kind (a signature's digest) on a machine (its digest), for each number of threads and options."""
+        found = [c for line in self._lines.get((program, target), ()) if line.kind == CHOICE and (c := self._parsed(line))]
+        return list({c.key: c for c in sorted(found, key=lambda c: c.at)}.values())
 
     def choices(self, target: str) -> Iterator[ChoiceRecord]:
         """All that was measured of choices on a machine (its digest)."""
@@ -274,7 +278,7 @@ def _key(found: Mapping[str, Any]) -> Key:
 
 
 def _choice(found: Mapping[str, Any]) -> ChoiceRecord:
-    given = {n: found[n] for n in ("seconds", "subject", "by", "at", "versions", "libraries", "wrong", "sizes") if n in found}
+    given = {n: found[n] for n in ("seconds", "subject", "by", "at", "versions", "libraries", "wrong", "crashed", "sizes") if n in found}
     return ChoiceRecord(_key(found), found["taken"], **given)
 
 

@@ -42,6 +42,10 @@ class Measured:
         """What was measured to be the best at nodes of a kind."""
         return self.database.choice(Key(signature, self.target, self.threads, self.options))
 
+    def choices_at(self, signature: str) -> list[ChoiceRecord]:
+        """What was measured last at nodes of a kind, with any number of threads and any options."""
+        return self.database.choices_at(signature, self.target)
+
     @cached_property
     def backends(self) -> list[str]:
         """The backends (`roundel.backends`) that were measured to be the fastest for anything."""

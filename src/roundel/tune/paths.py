@@ -49,13 +49,15 @@ _log = logging.getLogger("roundel.tune")
 @dataclass(frozen=True)
 class Compared:
     """A part of a model by its paths. ``sites``: the nodes that are computed so; ``seconds`` of a call by path, ``wrong`` and ``failed`` say of those
-    without any why; ``taken`` is what is compiled from now on, ``note`` why that is not the fastest."""
+    without any why, ``crashed`` are those of the failed that ended their process or never came back; ``taken`` is what is compiled from now on,
+    ``note`` why that is not the fastest."""
 
     subject: str
     sites: tuple[str, ...]
     seconds: Mapping[str, float] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
+    crashed: tuple[str, ...] = ()
     taken: str = GENERATED
     note: str = ""
     signature: str = ""
@@ -149,17 +151,19 @@ class Paths:
         total = sum(w * s for w, s in zip(weights, generated.seconds, strict=True))
         wrong = {name: f.why for name, f in outcomes.items() if isinstance(f, Failure) and f.kind == "wrong result"}
         failed = {**failed, **{name: str(f) for name, f in outcomes.items() if isinstance(f, Failure) and f.kind != "wrong result"}}
+        crashed = tuple(name for name, f in outcomes.items() if isinstance(f, Failure) and f.kind in ("crash", "time limit"))
         seconds, sure = {GENERATED: total}, {GENERATED: total}
         for name, timed in outcomes.items():
             if isinstance(timed, Timed):
                 seconds[name] = sum(w * s * r for w, s, r in zip(weights, generated.seconds, timed.ratios, strict=True))
                 if timed.history and is_faster(combined(timed.history, weights, generated.seconds)):
                     sure[name] = seconds[name]
-        return replace(compared, seconds=seconds, wrong=wrong, failed=failed, taken=min(sure, key=lambda n: sure[n]))
+        return replace(compared, seconds=seconds, wrong=wrong, failed=failed, crashed=crashed, taken=min(sure, key=lambda n: sure[n]))
 
     def _built(self, small: IRModule, choices: Mapping[str, str]) -> Artifact | Failure:
         try:
-            return artifact_of(driver.compile_module(small, target=self.target, pipeline=_AFTER, choices=choices, records=Proposed(kept=self.measured)))
+            with options.override(libraries=",".join(choices.values()) or "off"):
+                return artifact_of(driver.compile_module(small, target=self.target, pipeline=_AFTER, choices=choices, records=Proposed(kept=self.measured)))
         except (RoundelError, MemoryError) as error:
             return Failure("build", str(error))
 
@@ -185,8 +189,9 @@ class Paths:
         measured = {GENERATED, *compared.seconds, *compared.wrong, *compared.failed}
         versions = {b.name: b.current_version for b in backends if b.name in measured}
         sizes = [dict(s) for s, _ in self.cases if s]
+        crashed = {name: compared.failed[name] for name in compared.crashed}
         return ChoiceRecord(Key(compared.signature, self.target.fingerprint, self.threads, options.of_schedules()), compared.taken, dict(compared.seconds),
-                            compared.subject, libraries=versions, wrong=dict(compared.wrong), sizes=sizes)
+                            compared.subject, libraries=versions, wrong=dict(compared.wrong), crashed=crashed, sizes=sizes)
 
 
 def alone(func: graph.Function, part: Part) -> IRModule | None:

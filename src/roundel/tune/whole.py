@@ -52,6 +52,10 @@ class Proposed:
         found = self.kept.choice(signature) if self.kept is not None else None
         return self.choices.get(signature) or (found if found is not None and not found.libraries else None)
 
+    def choices_at(self, signature: str) -> Sequence[ChoiceRecord]:
+        """As `Records`: none, so that what was wrong once is measured again."""
+        return ()
+
     def taken(self, kernel: str, record: Record) -> None:
         """As `Records`."""
 

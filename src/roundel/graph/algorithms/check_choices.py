@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ...ir import above
 from ...ir.module import IRModule
 from ...passes import pass_
 
@@ -10,5 +11,5 @@ from ...passes import pass_
 @pass_("check_choices")
 def check_choices(mod: IRModule) -> IRModule:
     """Raises OptionError for an algorithm that somebody asked for and that no node has got. Stands behind all passes that choose."""
-    mod.choices.check()
+    mod.choices.check(above.backends().available() if mod.choices.asked else ())
     return mod
