@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -20,9 +20,9 @@ import numpy as np
 
 from ..arith import Analyzer
 from ..ir import graph, tir
-from ..ir.annotations import GRAIN, IMPORT_C, IMPORT_LLVM, RANGES
+from ..ir.annotations import GRAIN, IMPORT_C, IMPORT_C_CALLS, IMPORT_LLVM, RANGES
 from ..ir.attrs import Attrs
-from ..ir.dtype import HANDLE, INT32, INT64, VOID
+from ..ir.dtype import FLOAT64, HANDLE, INT32, INT64, VOID
 from ..ir.errors import OptionError
 from ..ir.escape import assertion
 from ..ir.op import FuseKind, OpDef
@@ -33,6 +33,7 @@ from ..strategy.parallelism import worth_a_thread
 from ..target import Target
 from .forms import Form
 from .library import Library
+from .prototypes import guard_prototype, is_real, prototype
 from .sources import told_apart
 
 Packing = Mapping[int, Callable[[np.ndarray], np.ndarray]]
@@ -42,13 +43,14 @@ Packing = Mapping[int, Callable[[np.ndarray], np.ndarray]]
 class Composite:
     """A part of a graph that a pattern matched: ``function`` computes it. ``constants`` are the arrays of those operands that are known at compile
     time, by their positions; ``bounds`` gives for an operand's position the least and greatest of the whole numbers that it holds, None where it may
-    hold others."""
+    hold others; ``backend`` is the name of the one that is asked."""
 
     name: str
     function: graph.Function
     target: Target
     constants: Mapping[int, Any] = field(default_factory=dict)
     bounds: Callable[[int], tuple[float, float] | None] = lambda k: None
+    backend: str = "?"
 
     @property
     def operands(self) -> tuple[graph.TensorInfo, ...]:
@@ -155,10 +157,19 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     Constants that are packed (``pack``) come as the arrays that packing makes. Raises OptionError for operands
     or results that are no tensors of known rank.
     """
+    calls = [guard_prototype(composite.backend, *guard[:1], guard[1:])] if guard else []
+    called = symbol
     text, names = told_apart(source) if source else (library.c_source if library is not None else "", {})
     symbol, guard = names.get(symbol, symbol), (*(names.get(g, g) for g in guard[:1]), *guard[1:])
     pack = dict(pack or {})
     infos = [*composite.operands, composite.result]
+    order = tuple(range(len(infos) - 1)) if operands is None else tuple(operands)
+    _must_be_operands("operands", order, composite)
+    _must_be_operands("forms", [k for k in forms or () if k != -1], composite)
+    _must_be_operands("pack", pack, composite)
+    if others := [k for k in pack if k not in composite.constants]:
+        raise OptionError(f"operand {others[0]} cannot be packed", where=f"{composite.backend}, pattern {composite.name}", why="it is no constant",
+                          hint="ask whether its position is in c.constants, or give the pattern is_const() there")
     for k, change in pack.items():
         packed = np.asarray(change(composite.constants[k]))
         infos[k], pack[k] = graph.TensorInfo(packed.shape, packed.dtype), partial(_already, packed)
@@ -169,11 +180,10 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     own = {v: tir.Var(v.name, v.dtype, v.size) for i in infos for n in i.shape for v in free_vars(n)}  # type: ignore[union-attr]
     names = [*(f"p{k}" for k in range(len(infos) - 1)), "result"]
     buffers = [tir.decl_buffer([substitute(n, own) for n in i.shape], i.dtype, name) for name, i in zip(names, infos, strict=True)]  # type: ignore[union-attr]
-    order = range(len(infos) - 1) if operands is None else operands
     given: list[Any] = [*(buffers[k].data for k in order), buffers[-1].data]
     room = None if workspace is None else tir.decl_buffer((substitute(as_index(workspace), own),), "uint8", "workspace")
     given += [] if room is None else [room.data]
-    given += [tir.cast(substitute(as_index(n), own), INT64) for n in numbers]
+    given += [tir.const(float(n), FLOAT64) if is_real(n) else tir.cast(substitute(as_index(n), own), INT64) for n in numbers]
     part = tir.Var("part", INT64, True)
     given += [] if parallel is None else [part, tir.const(1, INT64)] if ranges else [part]
     call = tir.Call("call_extern", (tir.StringImm(symbol), *given), VOID if statuses is None else INT32)
@@ -183,7 +193,10 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
         how = Attrs({**({RANGES: True} if ranges else {}), **({GRAIN: least} if least > 1 else {})})
         body = tir.For(part, tir.index_const(0), substitute(as_index(parallel), own), tir.ForKind.PARALLEL, body, annotations=how)
     handles = [tir.Var(n, HANDLE) for n in names]
-    imported = {**({IMPORT_C: (text,)} if text else {}), **({IMPORT_LLVM: (llvm,)} if llvm else {})}
+    parts = () if parallel is None else ("first", "count") if ranges else ("part",)
+    calls.append(prototype(composite.backend, called, [(k, buffers[k].dtype) for k in order], buffers[-1].dtype, numbers,
+                           status=statuses is not None, workspace=room is not None, parts=parts))
+    imported = {**({IMPORT_C: (text,), IMPORT_C_CALLS: tuple(calls)} if text else {}), **({IMPORT_LLVM: (llvm,)} if llvm else {})}
     attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, **imported})
     program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
     return Kernel(program, pack=pack, forms=dict(forms or {}), library=library, guard=tuple(guard), cycles=cycles)
@@ -196,6 +209,16 @@ def shared(composite: Composite, parts: Any, cycles: float, each: Sequence[Any] 
     part = None if None in known[1:] else cycles * math.prod(known[1:])
     least = 1 if part is None else worth_a_thread(part, composite.target)
     return {"parallel": parts, "least": least, "cycles": None if part is None or known[0] is None else start + known[0] * part}
+
+
+def _must_be_operands(option: str, positions: Iterable[Any], composite: Composite) -> None:
+    """Raises OptionError for what is no position of an operand."""
+    count = len(composite.operands)
+    for k in positions:
+        if type(k) is not int or not 0 <= k < count:
+            raise OptionError(f"{option}= names the operand {k!r}", where=f"{composite.backend}, pattern {composite.name}",
+                              why=f"the part of the graph has {count} operands: positions are 0 to {count - 1}",
+                              hint="c.position(value) is None for what is computed inside of the part" if k is None else "")
 
 
 def _already(packed: np.ndarray, constant: np.ndarray) -> np.ndarray:

@@ -75,7 +75,7 @@ def offer_of(backend: Backend, name: str, bindings: Sequence[graph.VarBinding], 
     if unknown_sizes(func):
         return None
     constants = {k: o.data.numpy() for k, o in enumerate(operands) if isinstance(o, graph.Constant)}
-    composite = Composite(name, func, target, constants, lambda k: bounds(operands[k], Match(made, {})))
+    composite = Composite(name, func, target, constants, lambda k: bounds(operands[k], Match(made, {})), backend.name)
     if not isinstance(func.ret_sinfo, graph.TensorInfo):
         return Offer(bindings, composite, operands, "its result is no tensor, and a kernel makes one")
     try:

@@ -303,7 +303,7 @@ int32_t onednn_can(int64_t types) {
 }
 
 /* Rows first ... first + count of all images' rows: whole images at once, or a part of one with the padding that touches it. */
-int32_t onednn_convolution(const char *x, const void *w, const void *bias, const void *scale, const char *other, char *y, int64_t types, int64_t ops,
+int32_t onednn_convolution(const void *x, const void *w, const void *bias, const void *scale, const void *other, void *y, int64_t types, int64_t ops,
                         int64_t low, int64_t high, int64_t flags, int64_t zero, int64_t channels, int64_t height, int64_t width, int64_t outputs,
                         int64_t groups, int64_t kh, int64_t kw, int64_t rows, int64_t columns, int64_t sh, int64_t sw, int64_t dh, int64_t dw,
                         int64_t above, int64_t left, int64_t first, int64_t count) {
@@ -326,7 +326,7 @@ int32_t onednn_convolution(const char *x, const void *w, const void *bias, const
 }
 
 /* Rows first ... first + count of all matrices' rows. Panels are of few sizes, so that symbolic numbers of rows need few primitives. */
-int32_t onednn_product(const char *x, const char *w, const void *bias, const void *scale, const char *other, char *y, int64_t types, int64_t ops, int64_t low,
+int32_t onednn_product(const void *x, const void *w, const void *bias, const void *scale, const void *other, void *y, int64_t types, int64_t ops, int64_t low,
                     int64_t high, int64_t flags, int64_t zero, int64_t rows, int64_t columns, int64_t depth, int64_t x_matrix, int64_t x_row,
                     int64_t x_column, int64_t w_matrix, int64_t w_row, int64_t w_column, int64_t constant, int64_t first, int64_t count) {
   int status = 0;

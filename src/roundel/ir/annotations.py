@@ -17,6 +17,7 @@ BUFFER_DIM_ALIGN, DIM_ALIGN, NOT_REGISTERS, ARENA = "buffer_dim_align", "dim_ali
 PRAGMA_IMPORT_LLVM = "pragma_import_llvm"
 RANGES = "ranges"
 IMPORT_C = "import_c"  # an attribute of programs: C sources that define functions which call_extern names
+IMPORT_C_CALLS = "import_c_calls"  # how their functions are called, each "who: result name(parameters)"
 IMPORT_LLVM = "import_llvm"  # the same in LLVM text
 
 
