@@ -32,6 +32,7 @@ from ..relax.fuse_by_pattern import FusionPattern
 from ..strategy.parallelism import worth_a_thread
 from ..target import Target
 from .forms import Form
+from .functions import Function
 from .library import Library
 from .prototypes import guard_prototype, is_real, prototype
 from .sources import told_apart
@@ -115,14 +116,17 @@ class Backend:
     version: str | Callable[[], str] = ""
 
     def __post_init__(self) -> None:
-        """Raises OptionError for names that choices or C could not tell apart."""
-        if not self.name.isidentifier() or self.name == GENERATED:
-            raise OptionError(f"a backend cannot be called {self.name!r}", hint="a name of letters, digits and underscores")
+        """Raises OptionError for names that choices or C could not tell apart, and for what are no patterns."""
+        if not str(self.name).isidentifier() or self.name in _TAKEN:
+            raise OptionError(f"a backend cannot be called {self.name!r}", hint=f"a name of letters, digits and underscores that is none of {', '.join(_TAKEN)}")
+        if not callable(self.implement):
+            raise OptionError(f"the implementation of backend {self.name} is a {type(self.implement).__name__}", hint="give a function of a Composite")
+        object.__setattr__(self, "patterns", tuple(map(FusionPattern.of, self.patterns)))
 
     @property
-    def fusion_patterns(self) -> list[FusionPattern]:
+    def fusion_patterns(self) -> Sequence[FusionPattern]:
         """The patterns."""
-        return [p if isinstance(p, FusionPattern) else FusionPattern(*p) for p in self.patterns]
+        return self.patterns  # type: ignore[return-value]
 
     @cached_property
     def current_version(self) -> str:
@@ -131,6 +135,7 @@ class Backend:
 
 
 GENERATED = "generated"
+_TAKEN = (GENERATED, "off", "all", "fused", "separate")  # what choices and options say already
 
 
 def anchor_of(bindings: Sequence[Any]) -> Any:
@@ -236,11 +241,6 @@ def _checked(call: tir.Call, composite: Composite, statuses: Mapping[int, str]) 
 
 
 def python(function: Callable[..., None], *, operands: Sequence[int] | None = None, cycles: float | None = None) -> Kernel:
-    """The kernel that is a function of Python: ``function(operand, ..., result)`` gets arrays over the model's memory and writes the last one.
-    ``operands`` are the positions of those that it gets, in its order."""
-    return Kernel(function=function if operands is None else partial(_ordered, function, tuple(operands)), cycles=cycles)
-
-
-def _ordered(function: Callable[..., None], operands: tuple[int, ...], *arrays: Any) -> None:
-    """The function of these of its operands, one of them perhaps twice."""
-    function(*(arrays[k] for k in operands), arrays[-1])
+    """The kernel that is a function of Python: ``function(operand, ..., result)`` gets arrays over the model's memory, which it may only
+    read, and writes the last one. ``operands`` are the positions of those that it gets, in its order."""
+    return Kernel(function=Function(function, None if operands is None else tuple(operands)), cycles=cycles)

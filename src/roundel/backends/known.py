@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -20,6 +21,8 @@ _registered: dict[str, Backend] = {}
 def register(backend: Backend) -> Backend:
     """Know a backend from now on, in this process. Models that are compiled while it is registered are not kept in the cache on disk. Raises
     OptionError where there is one of that name already."""
+    if not isinstance(backend, Backend):
+        raise OptionError(f"a backend cannot be a {type(backend).__name__}", hint="make one by backends.Backend(name, patterns, implement)")
     if backend.name in available():
         raise OptionError(f"there is a backend {backend.name!r} already", hint="unregister it first, or give this one another name")
     _registered[backend.name] = backend
@@ -29,8 +32,8 @@ def register(backend: Backend) -> Backend:
 
 def unregister(backend: Backend) -> None:
     """Forget a backend that was registered. Raises OptionError where it is not."""
-    if _registered.get(backend.name) is not backend:
-        raise OptionError(f"backend {backend.name!r} is not registered")
+    if _registered.get(getattr(backend, "name", "")) is not backend:
+        raise OptionError(f"backend {getattr(backend, 'name', backend)!r} is not registered", hint="give what register returned")
     del _registered[backend.name]
     extensions.remove(backend)
 
@@ -59,7 +62,19 @@ def find(name: str) -> Backend:
 def wanted(names: str | None) -> list[str]:
     """The backends that the option ``libraries`` names: with commas or blanks between them; ``all``; ``off`` for none."""
     found = (names or "").replace(",", " ").split()
-    return available() if found == ["all"] else [] if found == [OFF] else found
+    return _all() if found == ["all"] else [] if found == [OFF] else found
+
+
+def _all() -> list[str]:
+    """The backends that can be loaded; a warning tells of each other one."""
+    there = []
+    for name in available():
+        try:
+            find(name)
+            there.append(name)
+        except OptionError as error:
+            warnings.warn(f"{error.what} ({error.why or error.hint}): it is left out", stacklevel=3)
+    return there
 
 
 @cache

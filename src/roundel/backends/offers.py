@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from ..graph.pattern import Match
 from ..graph.rewriter import site_of
 from ..graph.tidy.whole_numbers import bounds
-from ..ir import graph
-from ..ir.errors import RoundelError
+from ..ir import graph, tir
+from ..ir.errors import OptionError, RoundelError
 from ..ir.module import IRModule
 from ..ir.op import FuseKind, OpDef
 from ..ir.visit import walk
@@ -19,6 +19,7 @@ from ..relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_
 from ..relax.outline import Renamed, outline, unknown_sizes
 from ..target import Target
 from .backend import Backend, Composite, Kernel, anchor_of
+from .functions import guarded
 
 MOST_AROUND = 8  # operators behind one, which generated code may compute with it
 
@@ -78,12 +79,33 @@ def offer_of(backend: Backend, name: str, bindings: Sequence[graph.VarBinding], 
     composite = Composite(name, func, target, constants, lambda k: bounds(operands[k], Match(made, {})), backend.name)
     if not isinstance(func.ret_sinfo, graph.TensorInfo):
         return Offer(bindings, composite, operands, "its result is no tensor, and a kernel makes one")
+    where = f"backend {backend.name}, pattern {name} at {site_of(anchor_of(bindings))}"
+    return Offer(bindings, composite, operands, _kernel(_answer(backend.implement, composite, where), composite, where))
+
+
+def _answer(function: Callable[[Any], Any], of: Any, where: str) -> Any:
+    """What a function of a backend says. Raises RoundelError where it fails."""
     try:
-        return Offer(bindings, composite, operands, backend.implement(composite))
+        return function(of)
     except RoundelError:
         raise
     except Exception as error:
-        raise RoundelError(f"backend {backend.name} failed: {type(error).__name__}: {error}", where=site_of(anchor_of(bindings))) from error
+        raise RoundelError(f"{getattr(function, '__name__', 'a function')} failed: {type(error).__name__}: {error}", where=where) from error
+
+
+def _kernel(made: Any, composite: Composite, where: str) -> Kernel | str:
+    """What an implementation returned. Raises OptionError for what is no kernel, and no reason why there is none."""
+    hint = "it returns what backends.native or backends.python makes, a Kernel of a tensor program, or a text that says why there can be none"
+    if not isinstance(made, Kernel | str):
+        raise OptionError(f"the implementation returned {f'a {type(made).__name__}' if made is not None else 'nothing'}", where=where, hint=hint)
+    if isinstance(made, str):
+        return made or "it did not say why"
+    if made.function is not None:
+        return replace(made, function=guarded(made.function, where, len(composite.operands)))
+    if not isinstance(made.program, tir.PrimFunc):
+        raise OptionError(f"the implementation returned a Kernel {'of nothing' if made.program is None else f'of a {type(made.program).__name__}'}",
+                          where=where, hint=hint)
+    return made
 
 
 def plain(func: graph.Function) -> graph.Function:
@@ -128,8 +150,9 @@ class _Function:
 
         def check(context: PatternCheckContext) -> bool:
             bindings = [graph.VarBinding(v, value, self.bindings[v].span) for v, value in context.matched_bindings.items()]
-            there = found.setdefault(anchor_of(bindings).var, {})
-            if (backend.name not in there or isinstance(there[backend.name].kernel, str)) and (pattern.check is None or pattern.check(context)):
+            anchor = anchor_of(bindings)
+            there, where = found.setdefault(anchor.var, {}), f"backend {backend.name}, pattern {pattern.name} at {site_of(anchor)}"
+            if (backend.name not in there or isinstance(there[backend.name].kernel, str)) and (pattern.check is None or _answer(pattern.check, context, where)):
                 if (offer := offer_of(backend, pattern.name, bindings, self.target, self._made)) is not None:
                     there[backend.name] = offer
             return False

@@ -33,9 +33,7 @@ _patterns: list[FusionPattern] = []
 def register_patterns(patterns: list[Any]) -> None:
     """Know patterns by their names, those that come later before those that were there. Raises OptionError for what is none."""
     for given in patterns:
-        if not isinstance(given, FusionPattern | tuple):
-            raise OptionError(f"a pattern cannot be a {type(given).__name__}", hint="give a FusionPattern, or a tuple of a name, a pattern, parts and a check")
-        _patterns.append(given if isinstance(given, FusionPattern) else FusionPattern(*given))
+        _patterns.append(FusionPattern.of(given))
 
 
 def get_patterns_with_prefix(prefix: str) -> list[FusionPattern]:

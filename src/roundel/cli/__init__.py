@@ -27,7 +27,7 @@ def main() -> None:
         from rich.console import Console
 
         text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error) or "not enough memory"
-        Console(stderr=True).print(f"[bold red]error:[/] {markup(text)}", soft_wrap=True, highlight=False)
+        Console(stderr=True, emoji=False).print(f"[bold red]error:[/] {markup(text)}", soft_wrap=True, highlight=False)
         sys.exit(1)
     except (KeyboardInterrupt, typer.Abort):
         print("interrupted", file=sys.stderr)

@@ -47,7 +47,7 @@ def bench_command(
     """Measure the latency of a model and where its time goes."""
     from rich.console import Console
 
-    console = Console()
+    console = Console(emoji=False)
     compiled = open_model(model, dynamic=dims(fix, "--fix"), target=target, threads=threads)
     arrays = gather_inputs(compiled.inputs, inputs, dims(dim))
     remote = sent_to(on, compiled, model, threads)

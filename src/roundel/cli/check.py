@@ -19,7 +19,7 @@ def check_command(model: Path = typer.Argument(..., help="An ONNX file.", show_d
     from ..ir.errors import RoundelError
     from ..ir.escape import message
 
-    console = Console(soft_wrap=True)
+    console = Console(soft_wrap=True, emoji=False)
 
     def show(lines: Iterable[str]) -> None:
         for line in lines:

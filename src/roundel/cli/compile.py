@@ -52,7 +52,7 @@ def compile_command(
                     "activations": activations, "seconds": time.perf_counter() - start, "inputs": tensor_facts(compiled.inputs),
                     "outputs": tensor_facts(compiled.outputs), "metadata": compiled.metadata})
         return
-    console = Console()
+    console = Console(emoji=False)
     sizes = f"{path.stat().st_size / 1e6:.1f} MB, packed weights {compiled.weights_nbytes / 1e6:.1f} MB"
     if activations is not None:
         sizes += f", activations {activations / 1e6:.1f} MB"

@@ -27,7 +27,7 @@ def info_command(
         return
     from rich.console import Console
 
-    Console(soft_wrap=True).print(table(facts))
+    Console(soft_wrap=True, emoji=False).print(table(facts))
 
 
 def gathered(path: Path, *, verify: bool = False, sizes: dict[str, int] | None = None) -> dict[str, Any]:

@@ -70,6 +70,6 @@ def inspect_command(
         from rich.console import Console
         from rich.syntax import Syntax
 
-        Console(force_terminal=True).print(Syntax(part.script(), "python", word_wrap=True, background_color="default"))
+        Console(force_terminal=True, emoji=False).print(Syntax(part.script(), "python", word_wrap=True, background_color="default"))
     else:
         typer.echo(part.script())

@@ -86,7 +86,7 @@ def ops_command(markdown: bool = typer.Option(False, "--markdown", help="The pag
         table.add_column(name)
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    Console(emoji=False).print(table)
 
 
 @app.command("torch")

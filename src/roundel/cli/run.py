@@ -44,7 +44,7 @@ def run_command(
         results = [{**facts, **_statistics(np.asarray(v))} for facts, v in zip(array_facts(compiled.outputs, outputs), outputs, strict=True)]
         print_json({"inputs": array_facts(compiled.inputs, arrays), "outputs": results, "files": files, "milliseconds": took * 1e3})
         return
-    console = Console()
+    console = Console(emoji=False)
     for info, value in zip(compiled.outputs, outputs, strict=True):
         array = np.asarray(value)
         console.print(f"[bold]{markup(info.name)}[/]  {array.dtype}{list(array.shape)}  {_summary(array)}", highlight=False)

@@ -44,7 +44,7 @@ def targets_command(
         shown_as = f"{name} ({t.cpu})" if name == THIS else name
         table.add_row(shown_as, f"{t.vector_bytes * 8} bits", str(t.vector_registers), str(t.cores), f"{t.peak_gflops():.0f}",
                       linker_of(t.triple) or "-")
-    Console().print(table, _figures(profile, described(), named[THIS]))
+    Console(emoji=False).print(table, _figures(profile, described(), named[THIS]))
 
 
 def _figures(profile: Any, table: Any, used: Any) -> Any:

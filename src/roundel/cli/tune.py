@@ -49,7 +49,7 @@ def tune_command(
     from .. import api
     from ..ir import options
 
-    console = Console(stderr=as_json)
+    console = Console(stderr=as_json, emoji=False)
     with options.override(**({"accuracy": accuracy} if accuracy else {})), remote(runner) as measuring:
         target = target or (measuring.target if measuring is not None else None)
         with shown(console) as watch:

@@ -43,11 +43,11 @@ def web_command(
     if as_json:
         print_json({"index": index, "files": files})
     else:
-        Console().print(f"[bold]{markup(str(index))}[/]  {sum(files.values()) / 1e6:.1f} MB in {len(files)} files", highlight=False)
+        Console(emoji=False).print(f"[bold]{markup(str(index))}[/]  {sum(files.values()) / 1e6:.1f} MB in {len(files)} files", highlight=False)
     if not serve:
         return
     with pages.serve(output, port) as server:
-        Console(stderr=True).print(f"http://localhost:{server.server_port}/  (Ctrl-C ends it)", highlight=False)
+        Console(stderr=True, emoji=False).print(f"http://localhost:{server.server_port}/  (Ctrl-C ends it)", highlight=False)
         server.serve_forever()
 
 

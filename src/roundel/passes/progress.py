@@ -44,7 +44,7 @@ def shown(title: str) -> Iterator[None]:
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as line:
+    with Progress(*columns, console=Console(stderr=True, emoji=False), transient=True) as line:
         task = line.add_task(escape.name(title), total=None)
 
         def update(step: str, done: int, total: int) -> None:

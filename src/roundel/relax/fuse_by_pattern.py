@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from roundel.ir import graph, structural_equal
+from roundel.ir.errors import OptionError
 from roundel.ir.module import IRModule
 from roundel.ir.op import OpDef
 from roundel.ir.visit import walk
@@ -26,6 +27,7 @@ from .merge_composites import for_codegen
 from .outline import outline, unknown_sizes
 from .patterns import CallPattern, DFPattern, Matcher, TupleGetItemPattern, TuplePattern, UnorderedTuplePattern
 
+_PATTERN_HINT = "give a FusionPattern, or a tuple of a name, a pattern, a dictionary of parts (or {}) and a function that checks"
 _INNER = (CallPattern, TuplePattern, TupleGetItemPattern, UnorderedTuplePattern)
 """Patterns whose values are part of the function; those of others are its operands."""
 
@@ -38,6 +40,19 @@ class FusionPattern:
     pattern: DFPattern
     annotation_patterns: Mapping[str, DFPattern] = field(default_factory=dict)
     check: Callable[[PatternCheckContext], bool] | None = None
+
+    @classmethod
+    def of(cls, given: Any) -> FusionPattern:
+        """What a tuple of a name, a pattern, parts that have names and a check stands for. Raises OptionError for anything else."""
+        if isinstance(given, cls):
+            return given
+        kinds = (("a name", str), ("a pattern", DFPattern), ("a dictionary of parts", Mapping), ("a function that checks", Callable))
+        if not isinstance(given, tuple) or not 2 <= len(given) <= 4:
+            raise OptionError(f"a pattern cannot be a {type(given).__name__}{f' of {len(given)}' if isinstance(given, tuple) else ''}", hint=_PATTERN_HINT)
+        for k, (value, (what, kind)) in enumerate(zip(given, kinds, strict=False)):
+            if not isinstance(value, kind) and not (k > 1 and value is None):  # type: ignore[arg-type]
+                raise OptionError(f"part {k + 1} of a pattern is a {type(value).__name__}, and should be {what}", hint=_PATTERN_HINT)
+        return cls(given[0], given[1], (given[2] if len(given) > 2 else None) or {}, *given[3:])
 
 
 @dataclass(frozen=True)
@@ -59,7 +74,7 @@ def fuse_by_pattern(mod: IRModule, patterns: Sequence[FusionPattern | tuple[Any,
     A value that something else uses too is in no match: it would have to leave the function. ``bind_constants``: constants become part of the
     function, not its operands. ``annotate_codegen``: the part of the name before the dot is the function's attribute ``Codegen``.
     """
-    wanted = [p if isinstance(p, FusionPattern) else FusionPattern(*p) for p in patterns]
+    wanted = [FusionPattern.of(p) for p in patterns]
     for pattern in wanted:
         for name, func in list(mod.items()):
             if isinstance(func, graph.Function) and not {"Composite", "Codegen"} & func.attrs.keys():

@@ -197,4 +197,4 @@ def show(node: Any, style: str | None = None, **options: Any) -> None:
 
     theme = {"light": "default", "dark": "monokai", "ansi": "ansi_dark", None: "monokai"}.get(style, style)
     text = print_script(node, **options)
-    Console(soft_wrap=True).print(Syntax(text, "python", theme=theme or "monokai", background_color="default"))
+    Console(soft_wrap=True, emoji=False).print(Syntax(text, "python", theme=theme or "monokai", background_color="default"))
