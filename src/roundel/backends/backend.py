@@ -118,7 +118,8 @@ class Backend:
     def __post_init__(self) -> None:
         """Raises OptionError for names that choices or C could not tell apart, and for what are no patterns."""
         if not str(self.name).isidentifier() or self.name in _TAKEN:
-            raise OptionError(f"a backend cannot be called {self.name!r}", hint=f"a name of letters, digits and underscores that is none of {', '.join(_TAKEN)}")
+            raise OptionError(f"a backend cannot be called {self.name!r}",
+                              hint=f"a name of letters, digits and underscores that is none of {', '.join(_TAKEN)}")
         if not callable(self.implement):
             raise OptionError(f"the implementation of backend {self.name} is a {type(self.implement).__name__}", hint="give a function of a Composite")
         object.__setattr__(self, "patterns", tuple(map(FusionPattern.of, self.patterns)))
