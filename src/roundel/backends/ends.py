@@ -49,7 +49,7 @@ def shares(func: graph.Function, offers: Iterable[Offer], cycles: Callable[[grap
 def _formed(offer: Offer) -> Formed:
     """The call of some kernel of this offer's forms."""
     assert isinstance(offer.kernel, Kernel)
-    info = offer.kernel.forms.get(-1, Form()).info(offer.composite.result)
+    info = offer.kernel.forms.get(-1, Form()).info(offer.result)
     call = lambda operands: graph.Call(CALL_TIR, (_KERNEL, graph.Tuple(tuple(operands))), sinfo_args=(info,), sinfo=info)
     return Formed(offer.operands, offer.kernel.forms, call)
 

@@ -26,10 +26,10 @@ from ..ir.dtype import BOOL, HANDLE, INT32, INT64
 from ..ir.errors import OptionError, RoundelError
 from ..ir.module import IRModule
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, FuseKind, OpDef
-from ..ir.visit import free_vars
+from ..ir.visit import free_vars, substitute
 from ..passes import pass_
 from ..relax.fuse_by_pattern import without
-from ..relax.outline import Renamed
+from ..relax.outline import Renamed, outline
 from ..runtime.registry import register_func
 from ..strategy.records import Records
 from ..target import Target
@@ -176,7 +176,7 @@ class Calls:
         """The call of an offer's kernel, and the forms that it wants operands in."""
         kernel = offer.kernel
         assert isinstance(kernel, Kernel)
-        asked = None if kernel.library is None and not kernel.guard else self._asked(kernel)
+        asked = None if kernel.library is None and not kernel.guard else self._asked(kernel, offer.sizes)
         before = () if asked is None or asked in self.found.values() else (asked,)
         return Formed(offer.operands, kernel.forms, lambda operands: self._called(offer, kernel, asked, backend, operands), before)
 
@@ -184,7 +184,7 @@ class Calls:
         """The value of a part of the graph by its kernel, of operands in the forms that it wants, or by generated code where what was ``asked`` says
         that the kernel cannot run."""
         args = graph.Tuple([_packed(a, kernel.pack.get(k)) for k, a in enumerate(operands)])
-        info = kernel.forms.get(-1, Form()).info(offer.composite.result)
+        info = kernel.forms.get(-1, Form()).info(offer.result)
         if kernel.function is not None:
             symbol = f"roundel.{backend}.{next(_numbers)}"
             register_func(symbol, kernel.function)
@@ -199,10 +199,11 @@ class Calls:
         self.mod = self.mod.with_functions({name: program})
         return graph.GlobalVar(name)
 
-    def _asked(self, kernel: Kernel) -> graph.VarBinding:
-        """Whether a kernel's library is there, and what its guard says. Asked once in the function, unless that depends on symbolic sizes."""
+    def _asked(self, kernel: Kernel, sizes: Mapping[Any, Any]) -> graph.VarBinding:
+        """Whether a kernel's library is there, and what its guard says. Asked once in the function, unless that depends on symbolic sizes.
+        ``sizes`` are those of `Offer`."""
         library, guard = kernel.library, kernel.guard
-        name, numbers = (guard[0] if guard else library.found_symbol), tuple(map(tir.as_index, guard[1:]))  # type: ignore[union-attr]
+        name, numbers = (guard[0] if guard else library.found_symbol), tuple(substitute(tir.as_index(n), sizes) for n in guard[1:])  # type: ignore[union-attr]
         key = (library.name if library is not None else "", name, numbers)
         if key in self.found:
             return self.found[key]
@@ -237,7 +238,7 @@ def _rank(part: Part, choices: Choices) -> int:
 
 def _body(offer: Offer, operands: Sequence[Any], forms: Mapping[int, Form]) -> graph.SeqExpr:
     """The composite function's body, of operands in these forms, with its result in its form."""
-    func = offer.composite.function
+    func, _ = outline(offer.bindings, [offer.bindings[-1].var], {}, bind_constants=False, dataflow=False)
     bindings: list[graph.VarBinding] = []
 
     def emit(value: Any) -> Any:

@@ -16,7 +16,7 @@ from ..ir.module import IRModule
 from ..ir.op import FuseKind, OpDef
 from ..ir.visit import walk
 from ..relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
-from ..relax.outline import Renamed, outline, unknown_sizes
+from ..relax.outline import Renamed, outline, unknown_sizes, with_own_sizes
 from ..target import Target
 from .backend import Backend, Composite, Kernel, anchor_of
 from .functions import guarded
@@ -25,12 +25,19 @@ MOST_AROUND = 8  # operators behind one, which generated code may compute with i
 
 
 class Offer(NamedTuple):
-    """What a backend could compute: these bindings, of which the last is the result, as a composite function of these operands."""
+    """What a backend could compute: these bindings, of which the last is the result, as a composite function of these operands. ``sizes``: what
+    sizes of the composite function's own stand for around it (`with_own_sizes`)."""
 
     bindings: Sequence[graph.VarBinding]
     composite: Composite
     operands: Sequence[Any]
     kernel: Kernel | str
+    sizes: Mapping[Any, Any] = {}
+
+    @property
+    def result(self) -> graph.TensorInfo:
+        """What is known of the result, in the sizes around."""
+        return self.bindings[-1].var.sinfo  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,18 +76,19 @@ def parts_of(func: graph.Function, backends: Sequence[Backend], target: Target) 
 
 
 def offer_of(backend: Backend, name: str, bindings: Sequence[graph.VarBinding], target: Target,
-             made: Callable[[Any], Any] = lambda value: None) -> Offer | None:
-    """What a backend offers for bindings that its pattern of this name matches; None where sizes could not be told. ``made`` gives what a variable before
-    them is bound to. Raises RoundelError that names the backend where it fails."""
+             made: Callable[[Any], Any] = lambda value: None) -> Offer:
+    """What a backend offers for bindings that its pattern of this name matches. ``made`` gives what a variable before them is bound to. Raises
+    RoundelError that names the backend where it fails."""
     func, operands = outline(bindings, [bindings[-1].var], {"Composite": name}, bind_constants=False, dataflow=False)
-    if unknown_sizes(func):
-        return None
+    func, sizes = with_own_sizes(func)
     constants = {k: o.data.numpy() for k, o in enumerate(operands) if isinstance(o, graph.Constant)}
     composite = Composite(name, func, target, constants, lambda k: bounds(operands[k], Match(made, {})), backend.name)
+    if unknown := sorted(v.name for v in unknown_sizes(func)):
+        return Offer(bindings, composite, operands, f"{', '.join(unknown)} cannot be told from the shapes of its operands")
     if not isinstance(func.ret_sinfo, graph.TensorInfo):
         return Offer(bindings, composite, operands, "its result is no tensor, and a kernel makes one")
     where = f"backend {backend.name}, pattern {name} at {site_of(anchor_of(bindings))}"
-    return Offer(bindings, composite, operands, _kernel(_answer(backend.implement, composite, where), composite, where))
+    return Offer(bindings, composite, operands, _kernel(_answer(backend.implement, composite, where), composite, where), sizes)
 
 
 def _answer(function: Callable[[Any], Any], of: Any, where: str) -> Any:
@@ -153,8 +161,7 @@ class _Function:
             anchor = anchor_of(bindings)
             there, where = found.setdefault(anchor.var, {}), f"backend {backend.name}, pattern {pattern.name} at {site_of(anchor)}"
             if (backend.name not in there or isinstance(there[backend.name].kernel, str)) and (pattern.check is None or _answer(pattern.check, context, where)):
-                if (offer := offer_of(backend, pattern.name, bindings, self.target, self._made)) is not None:
-                    there[backend.name] = offer
+                there[backend.name] = offer_of(backend, pattern.name, bindings, self.target, self._made)
             return False
 
         return check

@@ -73,8 +73,7 @@ def _formed(calls: Calls, b: Any, composite: graph.Function, backend: Backend) -
     """The call of the backend's kernel in place of that of a composite function."""
     target, pattern = calls.mod.attrs.get("target") or Target.host(), str(composite.attrs[COMPOSITE])
     offer = offer_of(backend, pattern, plain(composite).body.bindings, target)
-    if offer is None or isinstance(offer.kernel, str):
-        why = "its sizes are not those of its operands" if offer is None else str(offer.kernel)
-        raise OptionError(f"{backend.name} cannot compute {pattern}", why=why, hint="give the pattern a check that refuses such parts")
+    if isinstance(offer.kernel, str):
+        raise OptionError(f"{backend.name} cannot compute {pattern}", why=offer.kernel, hint="give the pattern a check that refuses such parts")
     given = Renamed(dict(zip(composite.params, b.value.args, strict=True)))
     return calls.formed(offer._replace(operands=[given.rewrite(o) for o in offer.operands]), backend.name)

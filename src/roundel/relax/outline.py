@@ -9,7 +9,7 @@ from typing import Any
 
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
-from roundel.ir.visit import Rewriter, on, walk
+from roundel.ir.visit import Rewriter, free_vars, on, walk
 
 
 def outline(bindings: Sequence[graph.VarBinding], results: Sequence[graph.Var], attrs: dict[str, Any], *, bind_constants: bool = True,
@@ -41,6 +41,20 @@ def unknown_sizes(func: graph.Function) -> set[tir.Var]:
     return sizes_in(func.body) - dims
 
 
+def with_own_sizes(func: graph.Function) -> tuple[graph.Function, dict[tir.Var, tir.Expr]]:
+    """The function with a size of its own in place of each dimension of a parameter that is computed of sizes which no parameter tells, and what these
+    stand for: of an operand of ``(w + 1) // 2`` rows a kernel needs to know how many there are, not what ``w`` is. The function itself where there are
+    none; sizes stay unknown that are used otherwise too."""
+    unknown, counts = unknown_sizes(func), Counter[str]()
+    dims = (d for p in func.params for d in getattr(p.sinfo, "shape", None) or () if type(d) is not tir.Var and unknown & free_vars(d)) if unknown else ()
+    own = {d: tir.Var(_free("size", counts), d.dtype, True) for d in dict.fromkeys(dims)}
+    if not own:
+        return func, {}
+    made = _Sized(own)
+    params = tuple(made.variable(p) for p in func.params)
+    return graph.Function(params, made.rewrite(func.body), made.rewrite(func.ret_sinfo), func.is_pure, func.attrs, func.span), {v: d for d, v in own.items()}
+
+
 def sizes_in(value: Any) -> set[tir.Var]:
     """The symbolic sizes that a value, or the type of a part of it, names."""
     return {n for n in walk(value) if isinstance(n, tir.Var) and n.is_index}
@@ -60,6 +74,24 @@ class Renamed(Rewriter):
     @on(graph.Var, graph.DataflowVar, graph.Constant)
     def _leaf(self, leaf: Any) -> Any:
         return self.table.get(leaf, leaf)
+
+
+class _Sized(Rewriter):
+    """Expressions of sizes replaced by variables, in the types of variables too, each of which is renewed once."""
+
+    def __init__(self, own: dict[tir.Expr, tir.Var]) -> None:
+        self.own, self.renewed = own, dict[graph.Var, graph.Var]()
+
+    def rewrite(self, node: Any) -> Any:
+        """The node with its expressions replaced."""
+        return self.own[node] if isinstance(node, tir.Expr) and node in self.own else super().rewrite(node)
+
+    @on(graph.Var, graph.DataflowVar)
+    def variable(self, v: graph.Var) -> graph.Var:
+        """The variable that stands for one."""
+        if v not in self.renewed:
+            self.renewed[v] = type(v)(v.name, self.rewrite(v.sinfo))
+        return self.renewed[v]
 
 
 def _free(name: str, counts: Counter[str]) -> str:
