@@ -11,14 +11,14 @@ from __future__ import annotations
 import hashlib
 import re
 
-_ASIDE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)  # comments and texts
+ASIDE = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)  # comments and texts
 _DEFINED = re.compile(r"^(?!\s*#)[\w\s*]*?\b(\w+)\s*\([^;{}()]*(?:\([^;{}()]*\)[^;{}()]*)*\)\s*\{", re.M)
 _WORDS = frozenset(("if", "for", "while", "switch", "do", "else", "return", "sizeof"))
 
 
 def defined(text: str) -> list[str]:
     """The functions that C text defines, as far as they do not come out of macros."""
-    return [name for name in dict.fromkeys(_DEFINED.findall(_ASIDE.sub(" ", text))) if name not in _WORDS]
+    return [name for name in dict.fromkeys(_DEFINED.findall(ASIDE.sub(" ", text))) if name not in _WORDS]
 
 
 def told_apart(text: str) -> tuple[str, dict[str, str]]:

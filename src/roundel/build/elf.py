@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An ELF object that keeps a place for data: hundreds of megabytes of weights need not pass through an assembler and the linker."""
+"""ELF objects: one that keeps a place for data, so that hundreds of megabytes of weights need not pass through an assembler and the linker; and which
+symbols an object does not define."""
 
 from __future__ import annotations
 
@@ -68,3 +69,21 @@ def write_data_object(path: Path, machine: str, symbol: str, size: int, mark: by
             out.write(part.ljust((len(part) + 15) // 16 * 16, b"\0"))
         for section in sections:
             out.write(struct.pack(layout.section, *section))
+
+
+def linked_symbols(content: bytes) -> tuple[set[str], set[str]]:
+    """The symbols that an object (64 bits, little endian) defines for others, and those that others have to define, without optional ones."""
+    defined: set[str] = set()
+    undefined: set[str] = set()
+    if content[:6] != b"\x7fELF\2\1":
+        return defined, undefined
+    layout = _CLASSES[64].section
+    at, (size, count) = struct.unpack_from("<Q", content, 40)[0], struct.unpack_from("<HH", content, 58)
+    sections = [struct.unpack_from(layout, content, at + k * size) for k in range(count)]
+    for _, kind, _, _, begin, length, link, *_ in sections:
+        for entry in range(begin, begin + length, 24) if kind == 2 else ():  # SYMTAB
+            name, info, _, section = struct.unpack_from("<IBBH", content, entry)
+            if name and info >> 4 and (section or info >> 4 == 1):  # 0 is LOCAL, 1 GLOBAL, 2 WEAK
+                start = sections[link][4] + name
+                (defined if section else undefined).add(content[start : content.index(b"\0", start)].decode(errors="replace"))
+    return defined, undefined

@@ -13,6 +13,7 @@ from ..ir.errors import BuildError, MachineError
 from ..ir.processors import FAMILIES, OF_ELF, this_family
 from ..target.linker import memory_linker
 from ..target.spec import MachineSpec
+from .elf import linked_symbols
 
 _numbers = itertools.count()
 
@@ -45,11 +46,22 @@ def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export:
         tracker = library.link(_linker(), f"roundel_{next(_numbers)}")
         return tracker[export], tracker
     except RuntimeError as error:
+        missing = _nowhere(objects, imports)
         raise BuildError(
             "the module cannot be linked",
-            why=str(error),
-            hint="LLVM wrote what is missing to standard error: memory, or a C function that call_extern names, which must be in a loaded library",
+            why=f"no object and no loaded library defines {', '.join(missing)}" if missing else str(error),
+            hint="define it in the C or LLVM text of the kernel that calls it, or load its library with RTLD_GLOBAL" if missing else
+            "LLVM wrote what is missing to standard error: memory, or a C function that call_extern names, which must be in a loaded library",
         ) from error
+
+
+def _nowhere(objects: Sequence[bytes], imports: Mapping[str, int]) -> list[str]:
+    """The functions that objects call, and that neither one of them nor this process has."""
+    import llvmlite.binding as llvm
+
+    tables = list(map(linked_symbols, objects))
+    undefined = set().union(*(of for _, of in tables)).difference(imports, *(defined for defined, _ in tables))
+    return sorted(name for name in undefined if not llvm.address_of_symbol(name))
 
 
 def _check_machine(objects: Sequence[bytes]) -> None:
