@@ -241,3 +241,19 @@ def test_statements_outside_of_blocks_are_copied_too():
 
     func = program(nest(ROW, "for t in range(2):", "for i in range(4):", "if A[i, 0] > 0:") + "        else:\n            C[t, i] = 5\n")
     assert accepts(func, step)
+
+
+@pytest.mark.parametrize("loops", [("for r in range(4):", "for i in range(r + 1):"), ("for i in range(4):", "for r in range(i):")], ids=["rows", "sums"])
+@pytest.mark.parametrize("step", [lambda sch: sch.cache_write("S", 0, "local"), lambda sch: sch.decompose_reduction("S", sch.get_loops("S")[0]),
+                                  lambda sch: sch.blockize(sch.get_loops("S")[0])], ids=["cache", "init", "tile"])
+def test_results_of_a_triangle_may_have_no_init(loops, step):
+    """Then they go on from what their memory held."""
+    body = """
+with T.sblock("S"):
+    v, k = T.axis.remap("SR", [i, r])
+    with T.init():
+        S[v] = 0
+    S[v] = S[v] * 2 + A[v, k]
+"""
+    assert not accepts(program(nest(body, *loops)), step)
+    assert accepts(program(nest(body, "for i in range(4):", "for r in range(4):")), step)

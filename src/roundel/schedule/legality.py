@@ -381,6 +381,10 @@ def require_start(tree: Tree, realize: BlockRealize, doing: str) -> None:
     for iv, v in zip(realize.block.iter_vars, realize.iter_values):
         if iv.kind is IterKind.REDUCE and not an.prove_equal(substitute(v, starts), iv.dom.min):
             refuse(tree, realize, f"cannot {doing}", f"{iv.var.name} does not begin where its domain does, so that the init does not run")
+    reducing = {v for iv, e in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE for v in free_vars(e) & starts.keys()}
+    for x in tree.loops(realize):
+        if x.loop_var not in reducing and (free_vars(x.min) | free_vars(x.extent)) & reducing:
+            refuse(tree, realize, f"cannot {doing}", f"a loop that reduces says how far {x.loop_var.name} runs, so that some results may have no init")
 
 
 def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:

@@ -151,14 +151,27 @@ def init_domain(tree: Tree, realize: BlockRealize, within: For | None = None) ->
     starts = {v: loops[v].min for k in reducing for v in free_vars(realize.iter_values[k]) if v in loops}
     if not all(an.prove_equal(substitute(realize.iter_values[k], starts), block.iter_vars[k].dom.min) for k in reducing):
         return None
+    rest = {v: r for v, r in loops.items() if v not in starts}
+    if any((free_vars(r.min) | free_vars(r.extent)) & starts.keys() for r in rest.values()) or not _all_begin(loops, starts, rest, an):
+        return None
     own = [k for k in range(len(block.iter_vars)) if k not in reducing]
     values = tuple(realize.iter_values[k] for k in own)
     if any(free_vars(v) & starts.keys() for v in values):
         return None
-    rest = {v: r for v, r in loops.items() if v not in starts}
     begun = realize.replace(iter_values=values, predicate=an.simplify(substitute(realize.predicate, starts)),
                             block=block.replace(iter_vars=tuple(block.iter_vars[k] for k in own)))
     return _box(begun, rest, an, once=False)
+
+
+def _all_begin(loops: Mapping[Var, Range], starts: Collection[Var], rest: Mapping[Var, Range], an: Analyzer) -> bool:
+    """Whether loops that others say how far they run (``starts``) have an iteration everywhere in ``rest``."""
+    told = [loops[v].extent for v in starts if not free_vars(loops[v].extent).isdisjoint(loops)]
+    if not told:
+        return True
+    with an.scope():
+        for v, r in rest.items():
+            an.bind(v, r)
+        return all(an.prove(extent >= 1) for extent in told)
 
 
 def _box(realize: BlockRealize, loops: dict[Var, Range], an: Analyzer, once: bool = True) -> dict[Var, Range] | None:
