@@ -101,7 +101,7 @@ def test_numbers_of_16_bits_are_read_as_such(compiled, kind):
 
 
 def test_text_that_is_no_c_is_an_error_of_the_compiler(compiled):
-    with pytest.raises(rd.RoundelError, match="source.c:2"):
+    with pytest.raises(rd.RoundelError, match="the C text:2"):
         compiled("void cut(const float *x, float *y, int64_t n) { y[0] = x[0] }", "n")
 
 

@@ -152,6 +152,7 @@ def test_run_on_random_inputs(place, compiled):
     (["inspect", "model.onnx", "--after", "no_such_pass"], "lower_host"),
     (["inspect", "model.onnx", "--form", "asm", "-f", "absent"], "there is no kernel 'absent'"),
     (["bench", "absent.so"], "there is no file"),
+    (["compile", ":B:.onnx"], ":B:.onnx"),  # no emoji
 ])
 def test_errors(args, message, place):
     np.save(place / "wide.npy", np.ones((2, 9), np.float32))

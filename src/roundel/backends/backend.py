@@ -223,7 +223,7 @@ def _must_be_operands(option: str, positions: Iterable[Any], composite: Composit
     for k in positions:
         if type(k) is not int or not 0 <= k < count:
             raise OptionError(f"{option}= names the operand {k!r}", where=f"{composite.backend}, pattern {composite.name}",
-                              why=f"the part of the graph has {count} operands: positions are 0 to {count - 1}",
+                              why=f"the positions of operands of this part of the graph are 0 to {count - 1}",
                               hint="c.position(value) is None for what is computed inside of the part" if k is None else "")
 
 

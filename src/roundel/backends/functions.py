@@ -51,13 +51,13 @@ def guarded(function: Callable[..., Any], who: str, count: int) -> Guarded:
     wrong = [k for k in positions or () if type(k) is not int or not 0 <= k < count]
     if wrong:
         raise OptionError(f"operands= names the operand {wrong[0]!r}", where=who,
-                          why=f"the part of the graph has {count} operands: positions are 0 to {count - 1}")
+                          why=f"the positions of operands of this part of the graph are 0 to {count - 1}")
     given = count if positions is None else len(positions)
     try:
         with suppress(ValueError):  # a builtin function that does not say what it takes
             inspect.signature(inner).bind(*range(given + 1))
     except TypeError as error:
-        raise OptionError(f"the function of Python cannot be called with {given} operands and the array of the result", where=who, why=str(error),
+        raise OptionError(f"the function of Python does not take {given} operand{'s' * (given != 1)} and the array of the result", where=who, why=str(error),
                           hint="it gets the operands, or those that operands= names, and at last the array that it writes") from error
     return Guarded(function, who)
 

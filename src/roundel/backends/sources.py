@@ -25,4 +25,4 @@ def told_apart(text: str) -> tuple[str, dict[str, str]]:
     """C text whose functions have names that no other text's have, and these names by those that they had."""
     tag = hashlib.sha256(text.encode()).hexdigest()[:8]
     names = {name: f"{name}_{tag}" for name in defined(text)}
-    return "".join(f"#define {old} {new}\n" for old, new in names.items()) + "#line 1\n" + text, names
+    return "".join(f"#define {old} {new}\n" for old, new in names.items()) + '#line 1 "the C text"\n' + text, names

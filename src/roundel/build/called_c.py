@@ -52,6 +52,7 @@ def _must_fit(text: str, call: str, compile_text: Callable[[str], bytes]) -> Non
         except BuildError as error:
             found = found or next((line.partition("error:")[2].strip() for line in str(error).splitlines() if "error:" in line), str(error))
     parts = _parts(call)
+    found = re.sub(rf"\b({parts['name']})_[0-9a-f]{{8}}\b", r"\1", found)  # as backends tell texts apart
     raise BuildError(f"the C function {parts['name']} is called as {call.partition(': ')[2]}", where=f"backend {parts['who']}",
                      why=f"the compiler says: {found}", hint=_HINT)
 
