@@ -257,3 +257,25 @@ with T.sblock("S"):
 """
     assert not accepts(program(nest(body, *loops)), step)
     assert accepts(program(nest(body, "for i in range(4):", "for r in range(4):")), step)
+
+
+@pytest.mark.parametrize("rows, taken", [("n", True), ("T.min(n, 7)", True), ("T.min(T.Select(6 <= n, n - 3, 0) * 4, 7)", False)])
+def test_a_new_domain_is_as_large_as_the_old_one(rows, taken):
+    """An upper bound of it would be too much: the block would run for variables that it never had."""
+    text = f"""
+@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n = T.int64()
+    A, B = T.match_buffer(a, (n, n)), T.match_buffer(b, (n, n))
+    for i, j in T.grid({rows}, {rows.replace("7", "5")}):
+        with T.sblock("B"):
+            v, w = T.axis.remap("SS", [i, j])
+            B[v, w] = A[v, w]
+"""
+    sch = Schedule(parse(text))
+    columns = sch.get(sch.get_block("B")).iter_vars[1].dom.extent
+    if taken:
+        sch.transform_block_layout("B", lambda i, j: i * columns + j)
+    else:
+        with pytest.raises(ScheduleError, match="not known exactly"):
+            sch.transform_block_layout("B", lambda i, j: i * columns + j)

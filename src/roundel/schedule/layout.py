@@ -241,6 +241,9 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Map) -> Cha
         extents = map_shape(index_map, shape)
     except ArithError as e:
         refuse(tree, realize, f"cannot transform the domain of block {node.name} by this index map", str(e))
+    an = tree.analyzer(realize)
+    if an.prove(tir.logical_not(padding)) and not an.prove_equal(tir.product_of(extents), tir.product_of(shape)):
+        refuse(tree, realize, f"cannot transform the domain of block {node.name} by this index map", "how far the new variables run is not known exactly")
     kinds = _kinds(tree, realize, index_map)
     ivs = tuple(tir.IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, kinds)))
     loops = [serial(f"ax{k}", n, n) for k, n in enumerate(extents)]
