@@ -7,9 +7,6 @@ it was stopped. The last case is a machine that is described badly on purpose: g
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -19,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from .apart import measured_apart
 from .decisions import machine as described
 from .engines import pin_threads
 from .latency import difference
@@ -47,16 +45,9 @@ def run_paths(wanted: Sequence[tuple[Case, str]], threads: int, libraries: str, 
     for case, condition in wanted:
         entry: dict[str, Any] = {"case": case.name, "condition": condition, "threads": threads}
         if again or key(entry) not in done or "failed" in done[key(entry)]:
-            command = [sys.executable, "-m", "benchmarks", "paths-one", case.model, "--condition", condition, "--threads", str(threads),
-                       "--libraries", libraries, "--compare-for", str(compare_for), "--time-for", str(time_for)]
-            command += ["--length", str(case.length)] if case.length else []
-            try:
-                made = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-                entry |= json.loads(made.stdout.strip().splitlines()[-1])
-            except subprocess.TimeoutExpired:
-                entry["failed"] = f"not done in {limit:.0f} s"
-            except (IndexError, ValueError):
-                entry["failed"] = f"ended with {made.returncode}: {' '.join(made.stderr.split())[-400:]}"
+            command = ["paths-one", case.model, "--condition", condition, "--threads", str(threads), "--libraries", libraries,
+                       "--compare-for", str(compare_for), "--time-for", str(time_for)]
+            entry |= measured_apart([*command, "--length", str(case.length)] if case.length else command, limit)
             merge("paths", [entry], ["case", "condition", "threads"])
             done[key(entry)] = entry
             print(line(entry), flush=True)

@@ -8,11 +8,8 @@ where it was stopped. At one thread what counts is CPU time, which other program
 from __future__ import annotations
 
 import copy
-import json
 import math
 import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -20,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from .accuracy import errors, every_length, ratio
+from .apart import measured_apart
 from .engines import OURS, Session, Variants, Workload, pin_threads
 from .latency import compare
 from .models import folder
@@ -37,15 +35,8 @@ def run_zoo(names: Sequence[str], threads: int, engines: Sequence[str], seconds:
     for name in names:
         if name in done and not again:
             continue
-        command = [sys.executable, "-m", "benchmarks", "zoo-one", name, "--threads", str(threads), "--engines", ",".join(engines), "--seconds", str(seconds)]
-        entry = {"model": name, "kind": ZOO[name].kind, "threads": threads}
-        try:
-            found = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-            entry |= json.loads(found.stdout.strip().splitlines()[-1])
-        except subprocess.TimeoutExpired:
-            entry["failed"] = f"not done in {limit:.0f} s"
-        except (IndexError, ValueError):
-            entry["failed"] = f"ended with {found.returncode}: {' '.join(found.stderr.split())[-400:]}"
+        entry: dict[str, Any] = {"model": name, "kind": ZOO[name].kind, "threads": threads}
+        entry |= measured_apart(["zoo-one", name, "--threads", str(threads), "--engines", ",".join(engines), "--seconds", str(seconds)], limit)
         merge("zoo", [entry], ["model", "threads"])
         done[name] = entry
         print(line(entry), flush=True)

@@ -81,15 +81,6 @@ def kit(folder, cycles=None, wrong=""):
     return backends.Backend("kit", [("kit.dense", dense)], implement), packed
 
 
-@pytest.fixture
-def registered():
-    """Backends that are forgotten after the test."""
-    made = []
-    yield lambda backend: made.append(backends.register(backend))
-    for backend in made:
-        backends.unregister(backend)
-
-
 @I.ir_module
 class Dense:
     @R.function

@@ -76,18 +76,10 @@ def in_python(c):
     return backends.python(soft)
 
 
-@pytest.fixture
-def registered():
-    made = []
-    yield lambda *given: made.append(backends.register(backends.Backend(*given)))
-    for backend in made:
-        backends.unregister(backend)
-
-
 @pytest.mark.parametrize("implement", [in_c(False), in_c(True), in_python], ids=["C", "guarded", "Python"])
 @pytest.mark.parametrize("module, widths", [(Halved, [1, 4, 9]), (Joined, [1, 4, 9])], ids=["halved", "joined"])
 def test_a_kernel_gets_sizes_that_are_computed_of_others(registered, module, widths, implement):
-    registered("mine", [("mine.softmax", is_op("relax.nn.softmax")(wildcard()))], implement)
+    registered(backends.Backend("mine", [("mine.softmax", is_op("relax.nn.softmax")(wildcard()))], implement))
     model = rd.compile(module, choices={"soft": "mine"}, verify=True)
     rng = np.random.default_rng(0)
     for w in widths:
@@ -97,6 +89,6 @@ def test_a_kernel_gets_sizes_that_are_computed_of_others(registered, module, wid
 
 def test_a_size_that_a_kernel_cannot_know_is_named(registered):
     """Of 2n rows it would have to make n."""
-    registered("mine", [("mine.reshape", is_op("relax.reshape")(wildcard(), wildcard()))], in_python)
+    registered(backends.Backend("mine", [("mine.reshape", is_op("relax.reshape")(wildcard(), wildcard()))], in_python))
     with pytest.raises(rd.RoundelError, match="n cannot be told from the shapes of its operands"):
         rd.compile(Paired, choices={"pairs": "mine"})

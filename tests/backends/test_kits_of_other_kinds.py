@@ -105,14 +105,6 @@ void {symbol}_{len(lines)}({params}float *y, int64_t first, int64_t count) {{ {s
 rng = np.random.default_rng(0)
 
 
-@pytest.fixture
-def registered():
-    made = []
-    yield lambda backend: made.append(backends.register(backend))
-    for backend in made:
-        backends.unregister(backend)
-
-
 def values(*shape):
     return rng.standard_normal(shape, dtype=np.float32)
 

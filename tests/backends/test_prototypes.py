@@ -6,19 +6,10 @@ import pytest
 
 import roundel as rd
 from roundel import backends
-from roundel.relax.dpl import is_op, wildcard
 from roundel.script import ir as I
 from roundel.script import relax as R
 
-
-@I.ir_module
-class Relu:
-    @R.function
-    def main(x: R.Tensor(("n", 4), "float32")):
-        with R.dataflow():
-            act = R.nn.relu(x)
-            R.output(act)
-        return act
+from .test_mistakes import RELU, Relu, X
 
 
 @I.ir_module
@@ -29,10 +20,6 @@ class Half:
             act = R.nn.relu(x)
             R.output(act)
         return act
-
-
-X = np.linspace(-4, 4, 8, dtype=np.float32).reshape(2, 4)
-RELU = [("kit.relu", is_op("relax.nn.relu")(wildcard()))]
 
 
 @pytest.fixture

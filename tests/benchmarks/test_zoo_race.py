@@ -43,6 +43,6 @@ def test_what_is_measured_is_not_measured_again(tmp_path, monkeypatch):
         ran.append(command[4])
         return subprocess.CompletedProcess(command, 0, json.dumps({"engines": _entry("", 3.0, ort=6.0)["engines"]}) + "\n", "")
 
-    monkeypatch.setattr(zoo_race.subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "run", run)
     found = zoo_race.run_zoo(["dlrm", "deepfm"], 1, ["roundel", "ort"], 1.0, 10.0)
     assert ran == ["deepfm"] and [zoo_race.against(e, zoo_race.PEERS) for e in found] == [2.0, 2.0]

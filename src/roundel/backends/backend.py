@@ -165,8 +165,8 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     """
     calls = [guard_prototype(composite.backend, *guard[:1], guard[1:])] if guard else []
     called = symbol
-    text, names = told_apart(source) if source else (library.c_source if library is not None else "", {})
-    symbol, guard = names.get(symbol, symbol), (*(names.get(g, g) for g in guard[:1]), *guard[1:])
+    text, renamed = told_apart(source) if source else (library.c_source if library is not None else "", {})
+    symbol, guard = renamed.get(symbol, symbol), (*(renamed.get(g, g) for g in guard[:1]), *guard[1:])
     pack = dict(pack or {})
     infos = [*composite.operands, composite.result]
     order = tuple(range(len(infos) - 1)) if operands is None else tuple(operands)
