@@ -20,6 +20,7 @@ from .graph.algorithms.attention import attention
 from .graph.algorithms.check_choices import check_choices
 from .graph.algorithms.integer_products import integer_products, quantised_products
 from .graph.algorithms.narrow_weights import narrow_weights
+from .graph.algorithms.packed_weights import packed_weights
 from .graph.algorithms.precision import precision
 from .graph.algorithms.strassen import strassen
 from .graph.algorithms.widen_convolutions import widen_convolutions
@@ -65,8 +66,8 @@ from .target.host import target_for
 Transform = Callable[[IRModule], IRModule]
 
 OPTIMIZE: list[Pass] = [
-    call_shapes, inline_functions, convert_to_dataflow, eliminate_dead_code, quantised_products, narrow_weights, decompose_batch_norm, fold_constants, simplify,
-    fold_constants, eliminate_dead_code, fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
+    call_shapes, inline_functions, convert_to_dataflow, eliminate_dead_code, quantised_products, packed_weights, narrow_weights, decompose_batch_norm,
+    fold_constants, simplify, fold_constants, eliminate_dead_code, fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
 ]
 """Graph to graph: rewriting on operators."""
 

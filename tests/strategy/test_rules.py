@@ -30,6 +30,7 @@ from roundel.strategy.rules import (
     fallback,
     generic,
     matvec,
+    packed_products,
     points,
     rows,
     spatial,
@@ -122,6 +123,7 @@ def programs():
         "largest of all": program("max", (5, 7, 13), axis=None),
         "scan": program("cumsum", (7, 100), axis=0),
         "sort": program("sort", (7, 30)),
+        "numbers of four bits": program("packed_matmul", (5, 2, 4, 8), ((8, 37), "uint32"), (2, 37), (5, 2), bits=4, zero=8.0),
         "two products": two_stages(),
     }
 
@@ -134,6 +136,7 @@ TAKES = {
     attention: ["attention", "masked attention"],
     tile_products: ["many bytes"],
     dot_products: ["bytes"],
+    packed_products: ["numbers of four bits"],
     matvec: ["rows of both"],
     contraction: ["product", "one row", "batches", "convolution", "strided convolution"],
     columns: ["sums of columns", "softmax of columns"],
@@ -154,6 +157,7 @@ LEAVES = {
     attention: ["softmax", "batches", "two products", "add"],
     tile_products: ["bytes", "product", "softmax", "add"],
     dot_products: ["product", "convolution", "softmax", "add"],
+    packed_products: ["two products", "product", "attention", "softmax"],
     matvec: ["product", "many rows of both", "softmax", "add", "sort"],
     contraction: ["add", "softmax", "sum of all", "scan", "largest place", "depthwise", "attention"],
     columns: ["softmax", "sums of rows", "sum of all", "add", "scan"],
@@ -175,7 +179,7 @@ def target_of(rule):
 
 def constants_of(rule, func):
     """8-bit weights are read as they were laid out when the program was compiled."""
-    return (1,) if rule in (dot_products, tile_products) else ()
+    return (1,) if rule in (dot_products, tile_products, packed_products) else ()
 
 
 def test_every_rule_has_its_examples():
