@@ -45,7 +45,7 @@ class Engine:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("pictures", nargs="*", type=Path, help="pictures to read; default: some that are drawn here")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count())
     parser.add_argument("--repeat", type=int, default=5, help="how often each picture is read; the median time is shown")

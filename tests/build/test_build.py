@@ -10,11 +10,13 @@ from flat_programs import c, flat, func, loop
 
 import roundel as rd
 from roundel.build import compile_module, inspect
+from roundel.build.build import Built, layout, machine_spec
 from roundel.build.units import Units
 from roundel.ir import Attrs, ConstData, DType, IRModule, Var, decl_buffer, options, tir
 from roundel.ir.dtype import HANDLE, INT32, INT64, VOID
 from roundel.ir.errors import BuildError, CallError
 from roundel.ir.graph import GlobalVar
+from roundel.runtime import tensors
 from roundel.script import tir as T
 from roundel.target.spec import MachineSpec
 
@@ -105,6 +107,18 @@ def test_two_models_in_one_process_do_not_mix():
     run_model(b, second)
     del a
     run_model(b, second)
+
+
+def test_weights_in_memory_lie_as_they_do_in_a_file():
+    """One block, aligned: what is linked in memory is as fast as what was saved."""
+    weights = [ConstData(np.arange(n, dtype="f")) for n in (100, 3, 1 << 20, 17)]
+    offsets, nbytes = layout({c.key: c for c in weights})
+    built = Built([], [], {c.key: c for c in weights}, offsets, nbytes, None, {}, machine_spec(None))
+    built.capture()
+    places = {key: tensors.address(array) for key, array in built.captured.items()}
+    first = min(places.values())
+    assert first % 64 == 0 and {key: at - first for key, at in places.items()} == {key: start for key, (start, _) in offsets.items()}
+    assert not built.weights and all(built.captured[c.key].tobytes() == c.numpy().tobytes() for c in weights)
 
 
 def test_saved_file_runs_in_a_process_of_its_own(tmp_path):

@@ -55,10 +55,14 @@ class Built:
 
     def capture(self) -> None:
         """Hold the weights in memory of our own. Until then they may lie in the model's file or in tensors of the user's, or be made from
-        such: afterwards the model stays what was compiled, whatever happens to those."""
+        such: afterwards the model stays what was compiled, whatever happens to those. They lie as in a file, in one block, which the system
+        gives in huge pages where it has such; kernels that walk over small arrays here and there wait for addresses to be translated."""
+        block = tensors.aligned_memory(self.nbytes if self.weights else 0)
         while self.weights:
             key = next(iter(self.weights))
-            self.captured[key] = tensors.aligned_copy(_bytes(self.weights[key]))
+            data, start = np.frombuffer(_bytes(self.weights[key]), np.uint8), self.offsets[key][0]
+            self.captured[key] = block[start : start + data.size]
+            self.captured[key][:] = data
             del self.weights[key]
 
     def load(self, *, threads: int | None = None, profile: bool = False) -> Executable:

@@ -54,11 +54,16 @@ def _few(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
 def aligned_copy(data: Any) -> np.ndarray:
     """Bytes in memory of their own, aligned to 64 bytes."""
     given = np.frombuffer(data, np.uint8)
-    raw = np.empty(given.size + 64, np.uint8)
-    start = -address(raw) % 64
-    copy = raw[start : start + given.size]
+    copy = aligned_memory(given.size)
     copy[:] = given
     return copy
+
+
+def aligned_memory(nbytes: int) -> np.ndarray:
+    """Bytes of any value, aligned to 64 bytes. NumPy asks for huge pages from 4 MB on."""
+    raw = np.empty(nbytes + 64, np.uint8)
+    start = -address(raw) % 64
+    return raw[start : start + nbytes]
 
 
 def address(array: np.ndarray) -> int:
