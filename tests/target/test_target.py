@@ -11,7 +11,7 @@ import pytest
 
 from roundel.ir.errors import OptionError
 from roundel.target import Target
-from roundel.target.host import _level, _x86_vectors, usable_cores
+from roundel.target.host import _named, _nearest, _x86_vectors, usable_cores
 from roundel.target.machines import MACHINES
 from roundel.target.target import L1, L2, L3, MEMORY
 
@@ -163,9 +163,21 @@ def test_host_needs_no_llvm_the_second_time():
 
 
 def test_hidden_features_narrow_the_vectors():
-    assert _level({"sse2"}) == "x86-64" and _level(set(MACHINES["x86-64-v3"]["features"])) == "x86-64-v3"
+    assert _nearest({"sse2"}) == "x86-64" and _nearest(set(MACHINES["x86-64-v3"]["features"])) == "x86-64-v3"
     assert _x86_vectors({"avx2", "fma"}, MACHINES["znver5"]) == {"vector_bytes": 32, "vector_registers": 16}
     assert _x86_vectors({"avx512f", "avx512vl"}, MACHINES["znver5"]) == {}
+
+
+def test_a_processor_goes_by_what_it_can_do():
+    """Hypervisors make up the number of the model by which LLVM names it."""
+    for name, machine in MACHINES.items():
+        if machine["triple"].startswith("x86_64"):
+            features = set(machine["features"])
+            assert _named(name, features) == name and _named(name, features - {"amx-tile", "amx-int8", "amx-bf16"}) == name
+            assert set(MACHINES[_nearest(features)]["features"]) == features
+    tiles = set(MACHINES["sapphirerapids"]["features"])
+    assert _named("rocketlake", tiles) == _named("cascadelake", tiles) == _named("cascadelake", tiles | {"prefetchi"}) == "sapphirerapids"
+    assert _named("somelake", {"sse2"}) == "somelake" and _named("somelake", {"avx512fp16"}) == "somelake"  # nothing that is alike
 
 
 def test_nothing_is_inherited_from_another_architecture():

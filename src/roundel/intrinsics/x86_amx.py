@@ -103,7 +103,7 @@ def _floats(total: Held, a: Held, b: Held) -> None:
         sums[...] = flushed(flushed(sums) + flushed(parts[0] + parts[1]))
 
 
-for _name, _does in (("tileloadd64", _load), ("tilestored64", _store), ("tilezero", _zero), ("tdpbf16ps", _floats)):
+for _name, _does in (("tileloadd64", _load), ("tileloaddt164", _load), ("tilestored64", _store), ("tilezero", _zero), ("tdpbf16ps", _floats)):
     define_action(f"llvm.x86.{_name}", _does)
 define_action("llvm.x86.ldtilecfg", lambda shapes: None)
 define_action("llvm.x86.tilerelease", lambda: _registers.held.clear())
@@ -126,20 +126,23 @@ def _product(name: str, group: int, types: tuple[str, str, str], needs: tuple[st
 
     impl = _calling(desc, {}, lambda a, b, c: (name, _first(c), _first(a), _first(b)))
     short = "".join(SHORT[t] for t in types)
-    roles = {"init": ("zero", total), "store": ("store", total), "load_A": ("load", left), "load_B": ("load", right)}
+    roles = {"init": ("zero", total), "store": ("store", total), "load_A": ("load", left), "load_B": ("load", right),
+             "stream_A": ("stream", left), "stream_B": ("stream", right)}
     moves = {role: f"amx.{move}_{SHORT[dtype]}" for role, (move, dtype) in roles.items()}
     return TensorIntrin.register(f"amx.product_{ROWS}x{SUMS}x{SUMS * group}_{short}", desc, impl, needs=needs, cost=Cost(latency=52.0, slots=2.0 * CYCLES),
                                  storage=dict.fromkeys("ABC", TILE), companions=moves, has_effects=True, flushes_denormals=flushes_denormals)
 
 
 def _moves(dtype: str, shape: tuple[int, ...], needs: tuple[str, ...]) -> None:
-    """A tile of elements of this type and shape is loaded from memory, stored or cleared. Rows in memory may be any distance apart."""
+    """A tile of elements of this type and shape is loaded from memory, stored or cleared. Rows in memory may be any distance apart. What is streamed is
+    loaded with the hint that it need not stay in the first-level cache (TILELOADDT1)."""
     source = te.placeholder(shape, dtype, "S")
     copy = te.create_prim_func([source, te.compute(shape, lambda *i: source[i], "D")])
     clear = te.create_prim_func([te.compute(shape, lambda *i: tir.const(0, dtype), "D")])
     stride = Var("stride", INT64)
     apart = stride * DType(dtype).storage_bits // 8
     described = {"load": (copy, "S", lambda s, d: ("tileloadd64", _first(d), _first(s), apart)),
+                 "stream": (copy, "S", lambda s, d: ("tileloaddt164", _first(d), _first(s), apart)),
                  "store": (copy, "D", lambda s, d: ("tilestored64", _first(s), _first(d), apart)),
                  "zero": (clear, "", lambda d: ("tilezero", _first(d)))}
     for name, (desc, memory, call) in described.items():

@@ -18,6 +18,7 @@ from .machines import MACHINES
 from .target import Target, TargetLike
 
 _SYS = Path("/sys/devices/system/cpu")
+_STEPS = ("avx2", "avx512f", "avx512vbmi2", "avx512bf16", "avx512fp16", "amx-tile")  # features by which generations of processors differ
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18  # of the system call on x86-64, what it is to do, and the state that it is about
 
 
@@ -51,11 +52,8 @@ def host_for(nbytes: float) -> Target:
 def described() -> Target:
     """This machine with the rates that the table tells."""
     known = _ask_llvm()
-    base = (
-        MACHINES.get(known["cpu"]) or MACHINES[_level(set(known["features"]))]
-        if _is_x86()
-        else MACHINES.get(known["cpu"], {})
-    )
+    cpu = _named(known["cpu"], set(known["features"])) if _is_x86() else known["cpu"]
+    base = MACHINES.get(cpu) or (MACHINES[_nearest(set(known["features"]))] if _is_x86() else {})
     found = {
         "triple": known["triple"],
         "features": tuple(f for f in known["features"] if not f.startswith("amx-") or _allows_tiles()),
@@ -65,7 +63,7 @@ def described() -> Target:
     }
     vector = {} if not _is_x86() else _x86_vectors(set(known["features"]), base)
     return Target(
-        {**{k: v for k, v in base.items() if k != "cpu"}, **found, **vector, "kind": "llvm", "cpu": known["cpu"]}
+        {**{k: v for k, v in base.items() if k != "cpu"}, **found, **vector, "kind": "llvm", "cpu": cpu}
     )
 
 
@@ -81,10 +79,20 @@ def _allows_tiles() -> bool:
     return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA) == 0
 
 
-def _level(features: set[str]) -> str:
-    """The newest generic x86-64 level whose features are all there."""
-    levels = [n for n in ("x86-64-v4", "x86-64-v3", "x86-64-v2") if set(MACHINES[n]["features"]) <= features]
-    return levels[0] if levels else "x86-64"
+def _named(cpu: str, features: set[str]) -> str:
+    """The processor's name, by what it can do. LLVM goes by the numbers of family and model, which hypervisors make up: its name is believed where the
+    table's machine of this name has each of the large steps that this one has, else it is that of the machine that is nearest and has them."""
+    steps = features.intersection(_STEPS)
+    if cpu in MACHINES and steps <= set(MACHINES[cpu]["features"]):
+        return cpu
+    near = _nearest(features)
+    return near if steps and steps <= set(MACHINES[near]["features"]) else cpu
+
+
+def _nearest(features: set[str]) -> str:
+    """Of the machines whose features are all there the one that has the most; the generic ones are the first of those that have as many."""
+    fitting = [n for n, m in MACHINES.items() if m["triple"].startswith("x86_64") and set(m["features"]) <= features]
+    return max(fitting, key=lambda n: len(MACHINES[n]["features"]))
 
 
 def _x86_vectors(features: set[str], base: dict[str, Any]) -> dict[str, int]:

@@ -129,6 +129,8 @@ MACHINES: dict[str, dict[str, Any]] = {
     "cascadelake": _machine(_SKYLAKE_SERVER, _X86, _V4 + ",avx512vnni", 64, 32, 4, 2, 32 * K, 1 * M, 16 * M, 2.8, 13, 110),
     "icelake-server": _machine(_ICELAKE_SERVER, _X86, _ICELAKE, 64, 32, 4, 2, 48 * K, 1280 * K, 24 * M, 2.9, 13, 160),
     "sapphirerapids": _machine(_GOLDEN_COVE_SERVER, _X86, _SAPPHIRE, 64, 32, 4, 2, 48 * K, 2 * M, 32 * M, 3.0, 13, 230),
+    "emeraldrapids": _machine(_GOLDEN_COVE_SERVER, _X86, _SAPPHIRE, 64, 32, 4, 2, 48 * K, 2 * M, 160 * M, 3.0, 13, 260),
+    "graniterapids": _machine(_GOLDEN_COVE_SERVER, _X86, _SAPPHIRE + ",amx-fp16,prefetchi", 64, 32, 4, 2, 48 * K, 2 * M, 256 * M, 3.2, 15, 400),
     "znver1": _machine(_ZEN1, _X86, _V3, 16, 16, 5, 2, 32 * K, 512 * K, 8 * M, 3.2, 18, 110),
     "znver2": _machine(_ZEN2, _X86, _V3, 32, 16, 5, 2, 32 * K, 512 * K, 16 * M, 3.3, 20, 150),
     "znver3": _machine(_ZEN3, _X86, _V3 + ",vaes,vpclmulqdq", 32, 16, 4, 2, 32 * K, 512 * K, 32 * M, 3.4, 20, 150),

@@ -27,7 +27,7 @@ from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
 from .contraction import store_of
 from .dot_products import INSTRUCTIONS, is_widening
-from .tile_products_candidates import REGISTERS, candidates, cycles_of_block, lanes_copied
+from .tile_products_candidates import REGISTERS, candidates, cycles_of_block, lanes_copied, streamed_operands
 
 MOST_WRITTEN = 64  # copies of a row's elements that are written out one after another
 
@@ -127,7 +127,9 @@ def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, c
     sch.compute_at(left, step if has_room else tile_row, preserve_unit_loops=True)
     init = sch.decompose_reduction(block, step)
     outside = len(sch.get_loops(block)) - 6
-    moved = ((left, "load_A", 3, outside), (right, "load_B", 3, outside), (stored, "store", 2, outside - 1), (init, "init", 2, outside - 1))
+    streamed = streamed_operands(p, target, choice)
+    moves_of = {name: f"{'stream' if name in streamed else 'load'}_{name}" for name in "AB"}
+    moved = ((left, moves_of["A"], 3, outside), (right, moves_of["B"], 3, outside), (stored, "store", 2, outside - 1), (init, "init", 2, outside - 1))
     for tile, name, inner, around in moved:
         loops = sch.get_loops(tile)
         for loop in loops[around:-inner]:

@@ -70,6 +70,14 @@ def _block(p: TileProduct, target: Target, t: Columns) -> Any:
     return _steps(p) * np.maximum(sums * product, loads) + sums * 4 * p.instruction.rows / target.stores + target.tiles_started_cycles
 
 
+def streamed_operands(p: TileProduct, target: Target, choice: Mapping[str, int]) -> str:
+    """Operands of which nothing is to stay in the first-level cache: a panel of columns passes once for each block of rows, and would displace the copy of
+    these; nor is this to stay where the cache does not hold it anyway."""
+    rows, columns = (TILE * _steps(p) * choice[name] for name in ("rows", "columns"))
+    room = target.l1_bytes * target.cache_room
+    return "" if rows + columns <= room else "B" if rows <= room else "AB"
+
+
 def _copy(p: TileProduct, target: Target, t: Columns) -> Any:
     """Of a block of rows."""
     return target.tiles_copied_cycles * _steps(p) * t["rows"] * p.instruction.rows * p.instruction.products / lanes_copied(p)
