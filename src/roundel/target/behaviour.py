@@ -115,7 +115,7 @@ def _fitted(**others: float) -> Behaviour:
         "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
         "page_bytes": 4096, "block_passes": 24, "far_times": 4.0, "ahead_bytes": 4096, "attention_exposed": 0.25, "attention_streamed": 0.8,
         "attention_far": 1 / 3, "attention_together": 2 / 3, "broadcast_cycles": 0.1, "exponential_cycles": 12.0, "turn_cycles": 16.0, "rescale_cycles": 40.0,
-        "update_cycles": 2.0, "tail_cycles": 700.0, "edge_cycles": 45.0, "tile_cycles": 14.0, "tiles_started_cycles": 60.0, "tiles_copied_cycles": 1.5,
+        "update_cycles": 2.0, "tail_cycles": 700.0, "edge_cycles": 45.0, "tile_cycles": 14.0, "tiles_started_cycles": 60.0, "tiles_copied_cycles": 3.5,
         "factors_room": 0.5,
     }
     return Behaviour(**figures | others)  # type: ignore[arg-type]

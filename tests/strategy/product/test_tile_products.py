@@ -108,8 +108,8 @@ def test_every_candidate_is_the_product():
     table = explain_program(func.with_attr("decisions", {"sketch": "tile_products"}), TARGET, constants=(1,)).candidates
     blocks = {(r, c) for r, c in zip(table.columns["rows"].tolist(), table.columns["columns"].tolist(), strict=True)}
     assert blocks == {(1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (1, 2), (2, 2), (1, 3)}
-    for rows, columns in blocks:
-        made, layouts = scheduled(func, rows=rows, columns=columns)
+    for choice in [{"rows": r, "columns": c} for r, c in blocks] + [{"rows": 2, "columns": 2, "panels": 1, "once": once} for once in (0, 1)]:
+        made, layouts = scheduled(func, **choice)
         agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"])
         assert "ldtilecfg" in lower(IRModule({"main": made})).script()  # there are registers for all of it
 
@@ -127,10 +127,13 @@ def test_registers_are_shaped_once_for_each_share_of_a_loop_and_released():
 
 @pytest.mark.parametrize("types, mnemonic", [(BYTES, "tdpbusd"), (("int8", "int8", "int32"), "tdpbssd"), (HALVES, "tdpbf16ps")], ids=["us", "ss", "bf16"])
 def test_the_inner_loop_is_loads_and_products_of_tiles(types, mnemonic):
-    made, _ = scheduled(product(512, 512, 4096, types), rows=2, columns=2)
-    text = inspect(made, target=TARGET).assembly
-    found = re.findall(rf"^\s*(tileloadd|{mnemonic}|tilezero|tilestored|ldtilecfg|tilerelease)\b", text, re.MULTILINE)
-    assert found == ["ldtilecfg", *["tilezero"] * 4, *["tileloadd"] * 4, *[mnemonic] * 4, *["tilestored"] * 4, "tilerelease"]
+    depth = 64 // np.dtype(ml_dtypes.bfloat16 if "bfloat16" in types else types[0]).itemsize  # of a tile
+    for steps, streamed in ((8, ""), (16, "B"), (64, "AB")):  # how much of the panels the first cache holds
+        made, _ = scheduled(product(512, 512, steps * depth, types), rows=2, columns=2)
+        text = inspect(made, target=TARGET).assembly
+        found = re.findall(rf"^\s*(tileloaddt1|tileloadd|{mnemonic}|tilezero|tilestored|ldtilecfg|tilerelease)\b", text, re.MULTILINE)
+        loads = [f"tileloadd{'t1' * (name in streamed)}" for name in "BBAA"]
+        assert found == ["ldtilecfg", *["tilezero"] * 4, *loads, *[mnemonic] * 4, *["tilestored"] * 4, "tilerelease"], streamed
 
 
 @pytest.mark.parametrize("func, why", [(product(8, 16, 32), "fill no tile of 64 by 16"), (product(8, 8, 64), "fill no tile of 64 by 16")])

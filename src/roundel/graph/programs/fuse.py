@@ -25,6 +25,7 @@ from ...passes import pass_
 from ...strategy.choose import takes
 from ...strategy.match.accesses import blocks_of
 from ...strategy.match.moves import keeps_rows, moves, read_seldom
+from ...strategy.product.dot_products import is_widening
 from ...strategy.rules import attention, contraction, matvec
 from ...strategy.sketch import Rule
 from ...target import Target
@@ -159,6 +160,7 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
     for call in calls:
         _prologues(call)
     for call in calls:
+        _widened(mod, call)
         _moved(mod, call, known)
     groups = {id(c.group): c.group for c in calls}
     found = {key: ([m.name for m in g.members], _times(mod, g, known)) for key, g in groups.items()}
@@ -364,6 +366,16 @@ def _prologues(call: _Call) -> None:
         if sink.kind > FuseKind.INJECTIVE:
             return
         sink = sink.post_dominator
+
+
+def _widened(mod: IRModule, call: _Call) -> None:
+    """what converts a tensor to a wider type -> the elementwise part of a product's kernel that reads it"""
+    sink = call.post_dominator
+    if call.kind > FuseKind.ELEMENTWISE or len(call.group.members) > 1 or sink is None or sink.kind > FuseKind.BROADCAST or sink.group.kind != FuseKind.ANCHOR:
+        return
+    infos = blocks_of(mod[call.binding.value.args[0]])
+    if len(infos) == 1 and infos[0].is_plain and is_widening(infos[0]):
+        _fuse_path(call, sink, lambda c: _same_shape(c, call), one_anchor=False)
 
 
 def _moved(mod: IRModule, call: _Call, known: _Known) -> None:

@@ -5,8 +5,9 @@
 
 The instruction adds the product of two tiles to a tile of sums. A block of ``rows`` x ``columns`` tiles of sums stays in the registers while the
 reduction goes over tiles of both operands. Both lie in memory as the registers want them: B is packed so when the model is compiled, A is copied
-right before it is used, one block of rows for ``panels`` blocks of columns. In the copy axes are fused, what is missing to whole tiles is filled with
-zeros, and the windows of convolutions are unfolded. Sums go through a small buffer to whatever elementwise blocks follow.
+right before it is used, one block of rows for ``panels`` blocks of columns (or all of it before, ``once``). In the copy axes are fused, what is
+missing to whole tiles is filled with zeros, and the windows of convolutions are unfolded. Sums go through a small buffer to whatever elementwise
+blocks follow.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from ...ir import tir
+from ...ir.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..match.accesses import blocks_of
@@ -27,7 +29,7 @@ from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
 from .contraction import store_of
 from .dot_products import INSTRUCTIONS, is_widening
-from .tile_products_candidates import REGISTERS, candidates, cycles_of_block, lanes_copied, streamed_operands
+from .tile_products_candidates import REGISTERS, candidates, cycles_of_block, cycles_of_copy, lanes_copied, streamed_operands
 
 MOST_WRITTEN = 64  # copies of a row's elements that are written out one after another
 
@@ -115,7 +117,8 @@ def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, c
     row, column, step, tile_row, tile_column, i, *_ = sch.get_loops(block)
     group, column = sch.split(column, [None, choice["panels"]])
     sch.reorder(group, row, column)
-    sch.compute_at(copy, row, preserve_unit_loops=True)
+    if not choice["once"]:
+        sch.compute_at(copy, row, preserve_unit_loops=True)
     sch.reverse_compute_at(sums, column, preserve_unit_loops=True)
     stored = sch.cache_write(block, 0, t.scope)
     operands = [r.buffer for r in sch.get(block).reads if r.buffer is not sch.get(block).writes[0].buffer]
@@ -127,20 +130,23 @@ def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, c
     sch.compute_at(left, step if has_room else tile_row, preserve_unit_loops=True)
     init = sch.decompose_reduction(block, step)
     outside = len(sch.get_loops(block)) - 6
-    streamed = streamed_operands(p, target, choice)
-    moves_of = {name: f"{'stream' if name in streamed else 'load'}_{name}" for name in "AB"}
-    moved = ((left, moves_of["A"], 3, outside), (right, moves_of["B"], 3, outside), (stored, "store", 2, outside - 1), (init, "init", 2, outside - 1))
+    streamed = {f"load_{name}": f"stream_{name}" for name in streamed_operands(p, target, choice) if f"stream_{name}" in role}
+    moved = ((left, "load_A", 3, outside), (right, "load_B", 3, outside), (stored, "store", 2, outside - 1), (init, "init", 2, outside - 1))
     for tile, name, inner, around in moved:
         loops = sch.get_loops(tile)
         for loop in loops[around:-inner]:
             if sch.get(loop).kind is not tir.ForKind.UNROLLED:
                 sch.unroll(loop)
-        sch.tensorize(loops[-inner], role[name])
+        sch.tensorize(loops[-inner], role[streamed.get(name, name)])
     for loop in (tile_row, tile_column):
         sch.unroll(loop)
     sch.tensorize(i, t.intrin.name)
     _copy_in_vectors(sch, p, copy)
     _sums_in_vectors(sch, p, sums)
+    if choice["once"]:
+        work = cycles_of_copy(p, target, choice)
+        if not is_little(sch, sch.get_loops(copy)[:1], work, target):
+            parallelize(sch, sch.get_loops(copy)[0], work, target)
     return _parallel(sch, p, [group, row, column], choice, target)
 
 
@@ -178,10 +184,17 @@ def _sums_in_vectors(sch: Schedule, p: TileProduct, sums: Any) -> None:
 
 
 def _parallel(sch: Schedule, p: TileProduct, loops: list[Any], choice: dict[str, int], target: Target) -> dict[str, int]:
-    """Blocks of rows of all groups of columns run in parallel."""
+    """Blocks of rows of all groups of columns run in parallel; where it cannot be shown that these store to different places, only the one or the other."""
     group, row, column = loops
     work = cycles_of_block(p, target, choice) * (loop_extent(sch, column) or 1)
+    groups, rows = (loop_extent(sch, loop) for loop in (group, row))
     if is_little(sch, [group, row], work, target):
         return {}
-    whole = sch.fuse(group, row) if loop_extent(sch, group) != 1 else row
-    return parallelize(sch, whole, work, target)
+    if groups == 1:
+        return parallelize(sch, row, work, target)
+    together = sch.fork(seed=0)
+    try:
+        together.parallel(together.fuse(group, row))
+    except ScheduleError:
+        return parallelize(sch, group, work * (rows or 1), target) if rows is not None and (groups or 0) > rows else parallelize(sch, row, work, target)
+    return parallelize(sch, sch.fuse(group, row), work, target)

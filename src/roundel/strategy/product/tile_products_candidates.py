@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decisions of a product in tile registers (tiles of rows and of columns whose sums stay in registers, blocks of columns that share a copy of
-rows), and the cycles expected of each."""
+rows, or whether all rows are copied once before), and the cycles expected of each."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def candidates(p: TileProduct, target: Target) -> Candidates:
     def legal(t: Columns) -> np.ndarray:
         blocks = -(-tiles // t["columns"])
         fits = t["rows"] * t["columns"] + t["columns"] + 1 <= REGISTERS  # one more holds the tiles of rows, one after another
-        return fits & (t["rows"] <= max(rows, 1)) & (t["columns"] <= max(tiles, 1)) & (blocks % t["panels"] == 0)
+        return fits & (t["rows"] <= max(rows, 1)) & (t["columns"] <= max(tiles, 1)) & (blocks % t["panels"] == 0) & (t["panels"] * (t["once"] + 1) <= blocks)
 
-    table = combinations({"rows": range(1, MOST_ROWS + 1), "columns": range(1, MOST_COLUMNS + 1), "panels": panels}, legal)
+    table = combinations({"rows": range(1, MOST_ROWS + 1), "columns": range(1, MOST_COLUMNS + 1), "panels": panels, "once": (0, 1)}, legal)
     return Candidates(table, np.maximum(_cycles(p, target, table), 1.0))
 
 
@@ -43,14 +43,22 @@ def _divisors(n: int) -> list[int]:
 def cycles_of_block(p: TileProduct, target: Target, choice: Mapping[str, int]) -> float:
     """Of all sums of one block of tiles, its share of the copy included."""
     columns = {name: np.asarray([value]) for name, value in choice.items()}
-    return float((_block(p, target, columns) + _copy(p, target, columns) / columns["panels"])[0])
+    return float((_block(p, target, columns) + _copy(p, target, columns) * (1 - columns["once"]) / columns["panels"])[0])
+
+
+def cycles_of_copy(p: TileProduct, target: Target, choice: Mapping[str, int]) -> float:
+    """Of one block of rows."""
+    return float(_copy(p, target, {name: np.asarray([value]) for name, value in choice.items()})[0])
 
 
 def _cycles(p: TileProduct, target: Target, t: Columns) -> Any:
     """Of the whole product."""
     rows = -(-p.number(p.rows, ASSUMED_ROWS) // (p.instruction.rows * t["rows"]))
     blocks = -(-p.number(p.columns, 1) // (p.instruction.columns * t["columns"]))
-    return rows * (blocks * _block(p, target, t) + blocks // t["panels"] * _copy(p, target, t))
+    groups = blocks // t["panels"]
+    panel = TILE * _steps(p) * t["rows"]  # of rows, which the first block of columns finds where the copy of all of them is
+    again = t["once"] * panel / np.array([target.bytes_per_cycle(max(L1, target.level_of(float(n)))) for n in np.atleast_1d(rows * panel)])
+    return rows * (blocks * _block(p, target, t) + np.where(t["once"], 1, groups) * _copy(p, target, t) + groups * again)
 
 
 def _steps(p: TileProduct) -> int:
