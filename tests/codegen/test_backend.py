@@ -27,7 +27,7 @@ def test_nobody_outside_imports_a_code_generator_by_name():
 def test_each_has_what_the_protocol_asks_for(kind):
     backend = backend_of(kind)
     assert backend.version
-    assert isinstance(backend.features(MachineSpec.host()), list)
+    assert isinstance(backend.features(MachineSpec.host(), set), list)
 
 
 def test_a_kind_without_one_is_told():

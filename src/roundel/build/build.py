@@ -16,7 +16,7 @@ from ..codegen import Function, backend_of
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, options, tir
 from ..ir.dtype import VOID
 from ..ir.errors import BuildError
-from ..ir.visit import walk
+from ..ir.visit import statements, walk
 from ..lower.facts import facts_of
 from ..passes.garbage import rare_collection
 from ..runtime import Executable, library, metadata, tensors, toolchain
@@ -173,6 +173,12 @@ def lowered(mod: IRModule, pipeline: Sequence[Callable[[IRModule], IRModule]] | 
     return mod
 
 
+def _called(mod: IRModule) -> set[str]:
+    """The names of instructions that the module's programs call as LLVM's intrinsics, for what they do."""
+    calls = [s.value for _, f in mod.items() if isinstance(f, tir.PrimFunc) for s in statements(f.body) if type(s) is tir.Evaluate]
+    return {c.args[0].value for c in calls if isinstance(c, tir.Call) and c.op == "call_llvm_intrin" and isinstance(c.args[0], tir.StringImm)}
+
+
 @rare_collection()
 def compile_module(
     mod: IRModule, target: TargetLike | None = None, *, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None,
@@ -204,11 +210,12 @@ def compile_module(
     functions, hosts = _hosts(mod, units, is_timed=spec.backend != "c")  # C source is for where nothing tells the time
     weights = {key: _constant(mod, key) for key in dict.fromkeys([*keys, *(key for f in functions for key in f.constants)])}
     offsets, nbytes = layout(weights)
+    features = backend_of(spec.backend).features(spec, functools.partial(_called, mod))
     facts = {"version": __version__, "target": str(Target.host() if target is None else Target(target)), "triple": spec.triple, "cpu": spec.cpu,
-             "features": backend_of(spec.backend).features(spec), "options": dict(options.shaping_code()), "kernels": _kernels(mod, functions, units),
+             "features": features, "options": dict(options.shaping_code()), "kernels": _kernels(mod, functions, units),
              **notes(), **_extra(mod)}
     text = metadata.dump([f.info for f in functions], **facts)
-    emitted = host_module(functions, hosts, spec, offsets, nbytes, text)
+    emitted = host_module(functions, hosts, spec, features, offsets, nbytes, text)
     host = Unit("host functions", "host", emitted.text, emitted.pipeline, emitted.risky)
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]

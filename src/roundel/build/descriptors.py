@@ -21,17 +21,19 @@ def host_module(
     functions: Sequence[Interface],
     hosts: Sequence[Function],
     spec: MachineSpec,
+    features: Sequence[str],
     offsets: Mapping[str, tuple[int, int]],
     weights_nbytes: int,
     metadata: str,
 ) -> Emitted:
-    """The unit of the host functions ``hosts`` and of the library's description. ``offsets``: offset and bytes of each constant by key.
+    """The unit of the host functions ``hosts`` and of the library's description. ``features``: those that it demands of a processor; ``offsets``: offset
+    and bytes of each constant by key.
     Raises BuildError."""
     backend, written = backend_of(spec.backend), list(hosts)
     described = []
     for k, f in enumerate(functions):
         made = _Described(f, f"rd.{k}")
-        described.append(made.record(offsets, backend.features(spec)))
+        described.append(made.record(offsets, features))
         written += made.functions
     library = Record("RdLibrary", (Number(32, ABI), Number(32, len(functions)), Array.of(described), Number(64, weights_nbytes), Text(metadata)))
     return backend.emit(written, spec, [Data("roundel_library", library)])

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -56,8 +56,8 @@ class Backend(Protocol):
     def linkable(self, objects: Sequence[bytes], spec: MachineSpec) -> list[bytes]:
         """What a linker takes, of all units of a module. Raises BuildError."""
 
-    def features(self, spec: MachineSpec) -> list[str]:
-        """The features of a processor without which the code cannot run, by LLVM's names."""
+    def features(self, spec: MachineSpec, called: Callable[[], Collection[str]]) -> list[str]:
+        """The features of a processor without which the code cannot run, by LLVM's names. ``called`` tells the instructions that it calls by name."""
 
     def optimised(self, text: str, spec: MachineSpec, pipeline: str) -> str:
         """The text after the compiler's passes, for people."""

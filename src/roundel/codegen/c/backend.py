@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import re
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from ...ir.annotations import IMPORT_LLVM
@@ -57,7 +57,7 @@ class C:
         units = [o.decode() for o in objects if is_source(o)]
         return [_compiled(OBJECT + joined(units), spec, ("-c",)), *(o for o in objects if not is_source(o))]
 
-    def features(self, spec: MachineSpec) -> list[str]:
+    def features(self, spec: MachineSpec, called: Callable[[], Collection[str]]) -> list[str]:
         """None: which instructions there are, is between the C compiler and its user."""
         return []
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ...ir.annotations import IMPORT_LLVM, texts
 from ...ir.errors import BuildError
@@ -52,9 +52,9 @@ class LLVM:
         """The objects as they are."""
         return list(objects)
 
-    def features(self, spec: MachineSpec) -> list[str]:
+    def features(self, spec: MachineSpec, called: Callable[[], Collection[str]]) -> list[str]:
         """Those that the runtime checks for."""
-        return checked_features(spec)
+        return checked_features(spec, called)
 
     def optimised(self, text: str, spec: MachineSpec, pipeline: str) -> str:
         """LLVM text after LLVM's passes."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from ...target.spec import MachineSpec
 
 # LLVM's names of the features that code needs which was generated with them, so that the runtime checks for them (csrc/cpu.c); the rest come with
@@ -57,7 +59,15 @@ CHECKED = (
     "xop",
 )
 
+_BY_NAME = {"amx-int8": ("llvm.x86.tdpbss", "llvm.x86.tdpbsu", "llvm.x86.tdpbus", "llvm.x86.tdpbuu"), "amx-bf16": ("llvm.x86.tdpbf16",)}
+"""Those of which only instructions have a use that programs call by name, as starts of LLVM's names of these."""
 
-def checked_features(spec: MachineSpec) -> list[str]:
-    """The features of a CPU without which a library for that machine is not opened."""
-    return [name for name in CHECKED if f"+{name}" in spec.features.split(",")]
+
+def checked_features(spec: MachineSpec, called: Callable[[], Collection[str]] | None = None) -> list[str]:
+    """The features of a CPU without which a library for that machine is not opened. ``called`` tells the instructions that are called by name in it, by
+    default any."""
+    found = [name for name in CHECKED if f"+{name}" in spec.features.split(",")]
+    if called is None or not _BY_NAME.keys() & set(found):
+        return found
+    names = called()
+    return [f for f in found if f not in _BY_NAME or any(n.startswith(_BY_NAME[f]) for n in names)]
