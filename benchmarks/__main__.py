@@ -176,6 +176,21 @@ def algorithms(
 
 
 @app.command()
+def products(
+    rows: str = typer.Option("1,2,5,17,64,128,300", help="Numbers of rows."),
+    inner: int = typer.Option(768, help="Columns of the data, and of the result of each second product."),
+    columns: int = typer.Option(3072, help="Columns of the result of each first product."),
+    threads: int = typer.Option(1, help="Number of threads."),
+    engines: str = typer.Option("ort,openvino,eager", help="Other engines."),
+    budget: float = typer.Option(3.0, help="Seconds of timing for each number of rows."),
+) -> None:
+    """Products with constant matrices: a file for any number of rows against files for one number each, and against other engines."""
+    from .products import run_products
+
+    run_products([int(m) for m in _list(rows)], inner, columns, threads, _list(engines), budget)
+
+
+@app.command()
 def paths(
     models: str = typer.Option("all", help="Names, separated by commas; bad: the machine described badly."),
     threads: int = typer.Option(1, help="Number of threads."),

@@ -9,8 +9,10 @@ from roundel import te
 from roundel.arith import Analyzer
 from roundel.build import compile_module
 from roundel.ir import IRModule, tir
+from roundel.ir.dtype import INT64
 from roundel.ir.visit import free_vars, substitute, walk
 from roundel.lower import lower
+from roundel.lower.prefetch import _shares
 from roundel.schedule import Schedule
 from roundel.strategy.choose import attempt
 from roundel.strategy.product.contraction import contraction
@@ -37,6 +39,14 @@ def test_each_pass_fetches_its_share_of_a_step():
     calls = [n for n in walk(flat.body) if type(n) is tir.Call and n.op == "prefetch"]
     assert len({c.args[0] for c in calls}) == 2  # four lines of 64 bytes per step, three passes
     assert {c.args[2].value for c in calls} == {3}  # into all caches
+
+
+def test_passes_whose_number_the_run_knows_share_all_lines():
+    """Whatever the number of passes: together they fetch every line, and no pass more than its share."""
+    count, parts = _shares(12, (passes := tir.Var("passes", INT64, True)))
+    for n in range(1, 40):
+        each, taking = (Analyzer().value(substitute(e, {passes: tir.index_const(n)})) for e in (count, parts))
+        assert each * taking >= 12 and taking <= n and each * (taking - 1) < 12 and each <= 2 * -(-12 // n)
 
 
 def test_iterations_inside_take_turns():

@@ -8,6 +8,7 @@
   ``returned_values``)
 - indices become int64, shapes parameters, blocks loops and stores (``widen_indices``, ``explicit_shape_params``,
   ``lower_blocks``)
+- the last tile of a symbolic number of rows gets the height that it needs, and its rows no conditions (``short_tiles``, ``whole_rows``)
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
 - boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
 - vectorized loops become vector statements, unrolled loops are written out (``vectorize``, ``unroll``)
@@ -37,6 +38,7 @@ from .prefetch import prefetch
 from .register_tiles import register_tiles
 from .returned_values import returned_values
 from .serial_threads import serial_threads
+from .short_tiles import short_tiles
 from .simplify import simplify
 from .split_vectors import split_vectors
 from .tile_registers import tile_registers
@@ -56,6 +58,7 @@ PIPELINE = [
     serial_threads,
     simplify,
     whole_vectors,
+    short_tiles,
     whole_rows,
     place_allocations,
     flatten_accesses,
@@ -102,6 +105,7 @@ __all__ = [
     "register_tiles",
     "serial_threads",
     "shape_params",
+    "short_tiles",
     "simplify",
     "split_vectors",
     "unroll",

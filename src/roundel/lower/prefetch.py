@@ -7,7 +7,8 @@ The hardware's prefetchers stop at the end of a page of memory, so panels of con
 ``prefetch`` on a loop, with a value ``Prefetch(buffer, ahead, step, passes)``: the innermost serial loop inside that reads ``buffer`` moves
 through ``step`` of its elements in each iteration, and each iteration of the annotated loop passes over the same elements again. In pass
 p of P, the innermost loop fetches the p-th part of those elements, ``ahead`` elements further on, so that after P passes all of them were
-fetched once. P is ``passes``, or the trip count of the annotated loop where that is 0. The annotated loop may be the innermost one itself.
+fetched once. P is ``passes``, or the trip count of the annotated loop where that is 0: one that only the run knows decides there how many
+lines each iteration fetches. The annotated loop may be the innermost one itself.
 A loop between the two with the annotation ``prefetch_pass`` passes over the same elements in each of its iterations too, and multiplies P
 by its trip count.
 
@@ -31,7 +32,6 @@ from .loop_facts import inside
 from .statements import StatementRewriter
 
 LOCALITY = 3  # into the first-level cache too: 10 % faster than into the second alone where panels are read twice (3 x 3 x 512 on 7 x 7)
-ASSUMED_ITERATIONS = 2  # of an annotated loop whose extent is not a number: with few rows there is little time, with many some are in vain
 _CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
 
 
@@ -66,17 +66,20 @@ class _Prefetch(StatementRewriter):
             return loop
         flat, at = found
         line = self.line(flat)
-        outer = given or (passes[0].extent.value if type(passes[0].extent) is tir.IntImm else ASSUMED_ITERATIONS)
-        number, parts = passes[0].loop_var - passes[0].min, outer
+        number, trips = passes[0].loop_var - passes[0].min, tir.index_const(given) if given else passes[0].extent
         for inner in passes[1:]:
-            number, parts = number * inner.extent.value + inner.loop_var - inner.min, parts * inner.extent.value
+            number, trips = number * inner.extent.value + inner.loop_var - inner.min, self.an.simplify(trips * inner.extent.value)
         lines = -(-step // line)
-        count = -(-lines // parts)
-        parts = -(-lines // count)
-        turn = number % parts * loop.extent + loop.loop_var - loop.min
+        if type(trips) is tir.IntImm:
+            count, kind = tir.index_const(-(-lines // trips.value)), tir.ForKind.UNROLLED
+            number = number % -(-lines // count.value)
+        else:
+            count, parts = _shares(lines, trips)
+            number, kind = tir.min_(number, parts - 1), tir.ForKind.SERIAL
+        turn = number * loop.extent + loop.loop_var - loop.min
         share = Var("share", DType("int64"))
         where = self.an.simplify(at + ahead + turn * (count * line)) + share * line
-        wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, _fetch(flat, where))
+        wanted = tir.For(share, tir.index_const(0), count, kind, _fetch(flat, where))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))
 
     def line(self, buffer: tir.Buffer) -> int:
@@ -92,6 +95,16 @@ class _Prefetch(StatementRewriter):
         flat, at = found
         where = self.an.simplify(at + ahead + (turns.loop_var - turns.min) * self.line(flat))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(_fetch(flat, where), loop.body)))
+
+
+def _shares(lines: int, passes: tir.Expr) -> tuple[tir.Expr, tir.Expr]:
+    """How many lines, of so many, an iteration fetches in each pass, and in how many passes all are fetched then, where the run knows the number of
+    passes."""
+    count, parts = tir.index_const(lines), tir.index_const(1)
+    for most in sorted({-(-lines // n) for n in range(2, lines + 1)}, reverse=True):
+        needed = tir.index_const(-(-lines // most))
+        count, parts = tir.select(passes >= needed, tir.index_const(most), count), tir.select(passes >= needed, needed, parts)
+    return count, parts
 
 
 def _first_read(loop: tir.For, name: str, start: dict[tir.Var, tir.Expr]) -> tuple[tir.Buffer, tir.Expr] | None:
