@@ -8,7 +8,7 @@ The scheduled program runs in the interpreter twice, iterations of parallel, vec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from random import Random
 
 import numpy as np
@@ -17,12 +17,14 @@ from roundel.interp import run_prim_func
 from roundel.ir import IRModule, PrimFunc, Var
 from roundel.ir.errors import ScheduleError
 from roundel.passes.well_formed import well_formed
+from roundel.schedule import Schedule
 from tests.hostile.primitive_programs import draw
 from tests.schedule.random_steps import NAMES, STEPS, Steps
 
 from .attempts import attempts
 
 LENGTHS = (1, 2, 4, 8, 12)
+Step = Callable[[Steps, Schedule], object]
 
 
 def attack(count: int, seed: int, start: int = 0) -> Iterator[str]:
@@ -39,15 +41,16 @@ def case(seed: int) -> Iterator[str]:
         yield scheduled(func, seed, every_step=True) or problem
 
 
-def scheduled(func: PrimFunc, seed: int, every_step: bool) -> str:
-    """The problem after all the steps, or after each of them; empty when there is none."""
+def scheduled(func: PrimFunc, seed: int, every_step: bool, known: Mapping[str, Step] = STEPS, names: Sequence[str] = NAMES, most: Sequence[int] = LENGTHS) -> str:
+    """The problem after all the steps, or after each of them; empty when there is none. ``names`` are drawn of the steps ``known``, twice as often as
+    one of ``most`` says."""
     steps, random = Steps(func, seed), Random(seed)
     want = run(func)
     done: list[str] = []
-    for _ in range(2 * random.choice(LENGTHS)):
-        name = random.choice(NAMES)
+    for _ in range(2 * random.choice(most)):
+        name = random.choice(names)
         try:
-            STEPS[name](steps, steps.sch)
+            known[name](steps, steps.sch)
         except ScheduleError:
             continue
         except Exception as error:

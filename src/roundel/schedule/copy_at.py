@@ -16,7 +16,7 @@ from . import legality
 from .copyable import require_seen
 from .handed_on import covered
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
-from .limits import independent
+from .limits import has_iterations, independent
 from .move import running_together
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
@@ -151,7 +151,7 @@ class _At:
     def stored_box(self) -> dict[Var, Range] | None:
         """What the block's variables are in one iteration of the loop, in all threads that have the copy together; None where that is no box."""
         loops = domain([*self.together, *inner_loops(self.tree, self.realize, self.loop)])
-        if not independent(loops):
+        if not independent(loops) or not all(has_iterations(r.extent, self.an) for r in loops.values()):
             return None
         try:
             found = detect_iter_map(self.realize.iter_values, loops, self.realize.predicate, an=self.an)

@@ -8,11 +8,12 @@ from itertools import permutations
 
 from roundel.arith import disjoint, reads_memory
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir, walk
-from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IntImm, IterKind, Stmt
+from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, Stmt
 
-from .accesses import INIT, accesses_of, loads_of, memory_of, told_by
+from .accesses import INIT, accesses_of, loads_of, memory_of, told_by, variables_of
 from .dependence import Place, conflicts, instance_conflicts, known, name_of, places_under, same_instance, stays_before, touched_besides
 from .handed_on import reads_what_it_stores, reduces_over
+from .limits import has_iterations
 from .primitive import refuse
 from .regions import regions_of, regions_read, touched
 from .tree import Tree, child_stmts, conjuncts, is_one, is_true
@@ -362,13 +363,7 @@ def require_no_idle(tree: Tree, realize: BlockRealize, loops: Sequence[For], doi
 
 def may_be_idle(tree: Tree, loop: For) -> bool:
     """Whether a loop may have no iteration where no size is 0."""
-    if type(loop.extent) is IntImm:
-        return loop.extent.value < 1
-    an = tree.analyzer(loop)
-    for v in free_vars(loop.extent):
-        if v.size:
-            an.assume(v >= 1)
-    return not an.prove(loop.extent >= 1)
+    return not has_iterations(loop.extent, tree.analyzer(loop))
 
 
 def _starts(tree: Tree, realize: BlockRealize) -> dict[Var, Expr]:
@@ -393,6 +388,10 @@ def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
     (A condition on sizes alone says that there is nothing to reduce over; then the result is the init.)
     """
     require_own_condition(tree, realize, doing)
+    asked_by_init = variables_of(realize.block.init) if realize.block.init is not None else ()
+    for iv in realize.block.iter_vars:
+        if iv.kind is IterKind.REDUCE and iv.var in asked_by_init:
+            refuse(tree, realize, f"cannot {doing}", f"its init uses {iv.var.name}, which reduces")
     reducing = [v for iv, v in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE]
     mine = {v: first for v, first in _starts(tree, realize).items() if any(v in free_vars(e) for e in reducing)}
     asked = tir.logical_and(*(c for c in conjuncts(realize.predicate) if not free_vars(c).isdisjoint(mine)))

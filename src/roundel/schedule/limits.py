@@ -39,6 +39,8 @@ def exact_box(ranges: Sequence[Range], loops: Mapping[Var, Range], conditions: S
     if not all(an.prove(c) for c in outside):
         return None
     cut, left = _cut(loops, limits, an)
+    if not all(v in used or has_iterations(r.extent, an) for v, r in cut.items()):
+        return None
     box = [_span(r, t or {}, cut, an) if _is_dense(r, t or {}, cut, an, once) else None for r, t in zip(ranges, terms, strict=True)]
     for c in left:
         k = next((k for k, t in enumerate(terms) if t and free_vars(c) & loops.keys() <= t.keys()), None)
@@ -66,6 +68,17 @@ def outer_box(ranges: Sequence[Range], loops: Mapping[Var, Range], conditions: S
 def independent(loops: Mapping[Var, Range]) -> bool:
     """Whether no loop says how far another one of them runs (as in a triangle), so that together they run over a box."""
     return not any(free_vars(e) & loops.keys() for r in loops.values() for e in (r.min, r.extent))
+
+
+def has_iterations(extent: Expr, an: Analyzer) -> bool:
+    """Whether a loop of this extent has an iteration where no size is 0."""
+    if type(extent) is IntImm:
+        return extent.value >= 1
+    with an.scope():
+        for v in free_vars(extent):
+            if v.size:
+                an.assume(v >= 1)
+        return an.prove(extent >= 1)
 
 
 def _relaxed(condition: Expr, terms: Terms, loops: Mapping[Var, Range], an: Analyzer) -> Expr | None:

@@ -148,6 +148,8 @@ def _split_balanced(tree: Tree, node: For, factors: Sequence[Any]) -> Change:
     if len(factors) != 2 or factors[0] is not None or not isinstance(_plain(factors[1]), int):
         refuse(tree, node, "a balanced split takes factors [None, height] with a constant height")
     height = _plain(factors[1])
+    if height < 1:
+        refuse(tree, node, f"cannot split loop {node.loop_var.name} by {list(factors)}", "a factor is not positive")
     an = tree.analyzer(node)
     constant = an.value(node.extent)
     if constant is not None:
@@ -180,6 +182,8 @@ def symbolic_heights(tree: Tree, node: For, height: int) -> list[tuple[Expr, Exp
 
 def partition_tiles(tree: Tree, node: For, parts: list[tuple[Expr, Expr]]) -> Change:
     """Sibling nests ``count x height`` that walk the loop's range one after another."""
+    if not parts:
+        refuse(tree, node, f"cannot cut loop {node.loop_var.name}", "it has no iteration")
     if len(parts) > 1:
         require_no_init(tree, node, "cut")
     name, begin = node.loop_var.name, node.min
@@ -389,6 +393,8 @@ def merge(tree: Tree, *loops: Loop) -> Change:
     ``for m0, m1``. No iteration of a loop touches what a later one of a loop before it touches, one of them storing it.
     """
     nodes: list[For] = sorted((tree.nodes[t] for t in loops), key=lambda x: tree.order[x])
+    if len(set(nodes)) < len(nodes) or not nodes:
+        refuse(tree, nodes[0] if nodes else tree.root, "cannot merge these loops", "each is given once, and at least one")
     around = [tree.parents[x] for x in nodes]
     if len(set(around)) == len(nodes) > 1 and all(type(x) is For for x in around):
         outer = merge(tree, *(x.token for x in around))  # type: ignore[union-attr, misc]

@@ -15,7 +15,7 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, IterKind, Range, Stmt, const, floordiv, min_
 
 from .accesses import loads_of
-from .limits import exact_box, independent, outer_box
+from .limits import exact_box, has_iterations, independent, outer_box
 from .tree import Tree, conjuncts, is_true
 
 Region = tuple[Range, ...]
@@ -183,7 +183,7 @@ def _box(realize: BlockRealize, loops: dict[Var, Range], an: Analyzer, once: boo
 
 def _mapped_domain(realize: BlockRealize, variables: list[Var], loops: dict[Var, Range], an: Analyzer) -> dict[Var, Range] | None:
     """The same where several variables are digits of one loop."""
-    if not independent(loops):
+    if not independent(loops) or not all(has_iterations(r.extent, an) for r in loops.values()):
         return None
     try:
         found = detect_iter_map(realize.iter_values, loops, realize.predicate, an=an)
