@@ -23,7 +23,7 @@ def block_access(
     """``(reads, writes)`` of a block's body and init, in order of first access.
 
     Loops inside the block are run over, nested blocks count with their own regions, indices that depend on memory which
-    the block allocates with the whole dimension. Buffers that the block allocates are left out; a buffer that an updating block (one with ``init``)
+    the block allocates, or has a view of, with the whole dimension. Buffers that the block allocates are left out; a buffer that an updating block (one with ``init``)
     writes is not among its reads. ``buffer_map`` (data pointer or parameter to buffer, or buffers) finds the buffers
     whose pointers go to opaque calls: those are read and written whole.
     """
@@ -106,10 +106,10 @@ class _Access(Visitor):
         return Range.of(size) if known is None or self.hidden(known) else known
 
     def hidden(self, r: Range) -> bool:
-        """Whether a range depends on memory that only the block sees."""
-        if not self.local or not (reads_memory(r.min) or reads_memory(r.extent)):
+        """Whether a range depends on memory of which only the block sees this name."""
+        if not (self.local or self.views) or not (reads_memory(r.min) or reads_memory(r.extent)):
             return False
-        return any(type(n) is tir.BufferLoad and n.buffer in self.local for e in (r.min, r.extent) for n in walk(e))
+        return any(type(n) is tir.BufferLoad and (n.buffer in self.local or n.buffer in self.views) for e in (r.min, r.extent) for n in walk(e))
 
     def points(self, buffer: Buffer, indices: tuple[Expr, ...]) -> list[Range]:
         """Ranges of one access."""
