@@ -70,7 +70,7 @@ INSTRUCTIONS = [_instruction(f.__name__, f) for f in (_copy, _more, _dot)]
 
 def _any_loop(s: Steps):
     """A loop of any block, or the same again."""
-    return s.loop(s.random.choice(s.blocks()))
+    return s.loop(s.block())
 
 
 def _tensorized(s: Steps, sch: Schedule) -> None:
@@ -191,7 +191,7 @@ LIMITS: dict[str, Callable[[Steps, Schedule], object]] = {
     "copied_at_limits": lambda s, sch: s.pick(sch.cache_read, sch.cache_write)(s.block(), s.pick(-1, 0, 0, 1, 2, 9), s.pick("local", "global", "shared")),
     "padded_at_limits": lambda s, sch: (lambda b: sch.pad_einsum(b, [s.pick(1, 1, 0, 3, 7, 99) for _ in sch.get(b).iter_vars]))(s.block()),
     "aligned_at_limits": lambda s, sch: sch.storage_align(s.block(), s.pick(-1, 0, 9), s.pick(-9, -1, 0, 9), s.pick(1, 3, 0, -4), s.pick(0, 3, -1)),
-    "blockize_any": lambda s, sch: sch.blockize([s.random.choice(s.blocks()) for _ in range(s.pick(1, 2, 3))], s.pick(False, True)),
+    "blockize_any": lambda s, sch: sch.blockize([s.block() for _ in range(s.pick(1, 2, 3))], s.pick(False, True)),
     "tensorize": _tensorized,
     "tile_einsum": _tiled,
     "neutral": _neutral,

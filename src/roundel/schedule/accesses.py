@@ -6,7 +6,7 @@ What pointers reach (opaque calls) is what the block around the call declares; v
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -54,10 +54,15 @@ def loads_of(*exprs: Expr) -> tuple[Access, ...]:
     return tuple(found.found)
 
 
-def told_by(region: Region, *values: Expr) -> frozenset[Var]:
-    """The memory that tells where a region is, and other values."""
+def own_pointer(buffer: Buffer) -> Var:
+    """The memory of a buffer, where no view is another name of it."""
+    return buffer.data
+
+
+def told_by(region: Region, *values: Expr, of: Callable[[Buffer], Var] = own_pointer) -> frozenset[Var]:
+    """The memory that tells where a region is, and other values; ``of`` says to which memory a buffer belongs (``Tree.memory``)."""
     data = [e for e in (*values, *(e for r in region for e in (r.min, r.extent))) if not e.is_index]
-    return frozenset(a.buffer.data for a in loads_of(*data)) if data else frozenset()
+    return frozenset(of(a.buffer) for a in loads_of(*data)) if data else frozenset()
 
 
 class _Collect(Visitor):

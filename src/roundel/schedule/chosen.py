@@ -53,11 +53,12 @@ def only_where_chosen(tree: Tree, block: BlockToken) -> Change:
 def _restricted(tree: Tree, realize: BlockRealize, user: BlockRealize, condition: Expr, inside: Expr) -> Change:
     """The block under one more condition, which is ``inside`` for those in the block. It reads what that is made of, so that it stays behind it."""
     reads = [tir.BufferRegion(n.buffer, tuple(tir.Range.point(i) for i in n.indices)) for n in walk(inside) if type(n) is BufferLoad]
-    unknown, memory = f"the condition {condition.script()} is not known yet where block {realize.block.name} runs", {region.buffer.data for region in reads}
+    of = tree.memory(realize)
+    unknown, memory = f"the condition {condition.script()} is not known yet where block {realize.block.name} runs", {of(region.buffer) for region in reads}
     shared = [x for x in tree.loops(realize) if x in tree.loops(user)]
     for p in places_under(tree, tree.scope(realize).body):
         alone = [x for x in p.loops if x in tree.loops(realize) and x not in shared]
-        if p.access.store and p.access.buffer.data in memory and (alone or tree.order[p.stmt] >= tree.order[realize]):
+        if p.access.store and of(p.access.buffer) in memory and (alone or tree.order[p.stmt] >= tree.order[realize]):
             refuse(tree, realize, unknown, f"{p.who} writes it later")
     if not within_buffers(tree.analyzer(realize.block, inside=True), [condition]):
         refuse(tree, realize, unknown, "it may ask for what lies outside of a buffer")

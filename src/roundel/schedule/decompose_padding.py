@@ -66,19 +66,20 @@ class _Decompose:
 
     def require_filled_first(self) -> None:
         """Whatever else in the loop touches the result reads it, after it is made."""
-        target = self.store.buffer.data
+        of = self.tree.memory(self.realize)
+        target = of(self.store.buffer)
         for s in legality.leaves(self.loop):
             if s is self.realize:
                 continue
             if type(s) is not BlockRealize:
                 self.refuse("there are statements outside of blocks in the loop")
             assert type(s) is BlockRealize
-            stores = any(w.buffer.data is target for w in s.block.writes)
-            reads = any(r.buffer.data is target for r in s.block.reads)
+            stores = any(of(w.buffer) is target for w in s.block.writes)
+            reads = any(of(r.buffer) is target for r in s.block.reads)
             if stores or (reads and self.tree.order[s] < self.tree.order[self.realize]):
                 self.refuse(f"block {s.block.name} touches {self.store.buffer.name} in the loop before it would be padded, or stores it")
             chain = [x for x in self.inner if x in self.tree.loops(s)]
-            if (reads or any(b.data is target for b in legality.asked_of(s))) and not covered(self.tree, chain, self.store.buffer, [self.realize, s]):
+            if (reads or any(of(b) is target for b in legality.asked_of(s))) and not covered(self.tree, chain, self.store.buffer, [self.realize, s]):
                 self.refuse(f"block {s.block.name} may read elements of {self.store.buffer.name} that are not made there yet")
 
     def run(self) -> Change:

@@ -12,7 +12,7 @@ together or in another order (parallel, vectorize, bind, reorder, merge) asks he
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
@@ -159,9 +159,9 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
     places = places_under(tree, chain[-1].body)
     stored = dict.fromkeys(p.access.buffer for p in places if p.access.store)
     of = tree.memory(chain[0])
-    changed = {v for b in stored for v in (b.data, of(b))}
+    changed = {of(b) for b in stored}
     for memory, buffer in {of(b): b for b in stored}.items():
-        mine = [known(p, changed) for p in places if of(p.access.buffer) is memory]
+        mine = [known(p, changed, of) for p in places if of(p.access.buffer) is memory]
         may_be_own = own is None or buffer.scope.split(".")[0] in own
         many = len(mine) > 4  # which of the two questions takes less time is asked first
         if many and may_be_own and _private(tree, chain, buffer, mine):
@@ -173,9 +173,9 @@ def conflicts(tree: Tree, chain: Sequence[For], own: Sequence[str] | None = None
             yield from found
 
 
-def known(p: Place, stored: Collection[Var]) -> Place:
-    """A place by what is known of it where memory is ``stored``: anywhere in the buffer, where that memory tells it."""
-    return Place(p.stmt, _anywhere(p.access), p.loops) if told_by(p.access.region) & frozenset(stored) else p
+def known(p: Place, stored: Collection[Var], of: Callable[[Buffer], Var]) -> Place:
+    """A place by what is known of it where memory is ``stored``: anywhere in the buffer, where that memory tells it. ``of``: see ``Tree.memory``."""
+    return Place(p.stmt, _anywhere(p.access), p.loops) if told_by(p.access.region, of=of) & frozenset(stored) else p
 
 
 def _anywhere(a: Access | _Placed) -> Access:
@@ -380,7 +380,8 @@ def _recomputed(tree: Tree, chain: Sequence[For], found: list[Conflict], places:
 def _same_in_all(tree: Tree, stmt: Stmt, loops: Sequence[For], places: list[Place]) -> bool:
     if type(stmt) is not BlockRealize or variables_of(stmt) & {x.loop_var for x in loops}:
         return False
-    read = {p.access.buffer.data for p in places if p.stmt is stmt and not p.access.store}
-    stored = {p.access.buffer.data for p in places if p.access.store}
+    of = tree.memory(stmt)
+    read = {of(p.access.buffer) for p in places if p.stmt is stmt and not p.access.store}
+    stored = {of(p.access.buffer) for p in places if p.access.store}
     return not read & stored
 

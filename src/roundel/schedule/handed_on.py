@@ -18,11 +18,11 @@ def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[Bl
     """Whether blocks under nested loops read of a buffer only what was stored, and finished, in the same iteration of all of the loops."""
     top = chain[-1]
     an = tree.analyzer(top, inside=True)
-    users = sorted(users, key=lambda r: tree.order[r])
-    if any(a.buffer.data is buffer.data for r in users for a in loads_of(*r.iter_values, r.predicate)):
+    users, of = sorted(users, key=lambda r: tree.order[r]), tree.memory(top)
+    if any(of(a.buffer) is of(buffer) for r in users for a in loads_of(*r.iter_values, r.predicate)):
         return False  # whether and where a block runs depends on it
-    told = frozenset[Var]().union(*(told_by(r.region, *u.iter_values) for u in users for w in (True, False) for r in regions_of(u.block, buffer, written=w)))
-    if told and any(w.buffer.data in told for r in tree.realizes(chain[0]) for w in r.block.writes):
+    told = frozenset[Var]().union(*(told_by(r.region, *u.iter_values, of=of) for u in users for w in (True, False) for r in regions_of(u.block, buffer, written=w)))
+    if told and any(of(w.buffer) in told for r in tree.realizes(chain[0]) for w in r.block.writes):
         return False  # memory tells where it is, and changes
     for k, reader in enumerate(users):
         before = [w for w in users[:k] if regions_of(w.block, buffer, written=True)]
@@ -53,7 +53,8 @@ def stored_by(tree: Tree, writer: BlockRealize, reader: BlockRealize, buffer: Bu
     shared = [x for x in tree.loops(writer) if x in tree.loops(reader)]
     if shared:
         return covered(tree, shared, buffer, [writer, reader])
-    if any(a.buffer.data is buffer.data for a in loads_of(*reader.iter_values, reader.predicate)) or reads_memory(writer.predicate):
+    of = tree.memory(reader)
+    if any(of(a.buffer) is of(buffer) for a in loads_of(*reader.iter_values, reader.predicate)) or reads_memory(writer.predicate):
         return False
     an = tree.analyzer(tree.scope(reader), inside=True)
     boxes = written(tree, writer, buffer, None, an)
@@ -66,9 +67,10 @@ def _where(tree: Tree, writer: BlockRealize, reader: BlockRealize) -> bool:
     shared = {x.loop_var for x in tree.loops(writer) if x in tree.loops(reader)}
     if not set(asked) <= set(conjuncts(reader.predicate)) or any(v not in shared and not v.size for c in asked for v in free_vars(c)):
         return False
-    read = {a.buffer.data for a in loads_of(*asked)}
+    of = tree.memory(writer)
+    read = {of(a.buffer) for a in loads_of(*asked)}
     between = [r for r in tree.children(tree.scope(writer)) if tree.order[writer] <= tree.order[r] < tree.order[reader]]
-    return not any(w.buffer.data in read for r in between for w in r.block.writes)
+    return not any(of(w.buffer) in read for r in between for w in r.block.writes)
 
 
 def _covered_there(tree: Tree, writer: BlockRealize, reader: BlockRealize, region: tir.BufferRegion, top: For) -> bool:

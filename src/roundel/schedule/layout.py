@@ -21,7 +21,7 @@ from .kinds import read_buffer, replace_buffers, views_of, written_buffer
 from .primitive import BlockToken, BufferName, Change, Fill, Map, primitive, refuse
 from .rebind import serial, wrap
 from .redirect import Redirect
-from .regions import run_domain, with_access
+from .regions import run_domain, with_access, without_told
 from .stages import copy_nest, place
 from .stored import always_stores
 from .tree import Tree, bind_loop, is_true, is_zero, unique_block_name
@@ -192,7 +192,7 @@ class _Relayout(Redirect):
                 self.an.bind(iv.var, iv.dom)
             new = self.generic(block)
         touches = any(r.buffer in (self.old, self.new) for r in (*block.reads, *block.writes))
-        return with_access(self.tree, new) if touches else new
+        return with_access(self.tree, without_told(new, self.new)) if touches else new
 
 
 def _fill_padding(tree: Tree, user: BlockRealize, buffer: Buffer, inverse: IndexMap, padding: Expr, value: Expr) -> Tree:

@@ -60,6 +60,7 @@ def require_pure(tree: Tree, block: Block, doing: str) -> None:
 
 def require_true_axes(tree: Tree, block: Block, doing: str) -> None:
     """The instances of a block may run in any order: they touch different elements, or only update what they reduce into."""
+    require_single_names(tree, tree.realize(block.token), doing)
     kinds = {iv.var: iv.kind for iv in block.iter_vars}
     for a, b, differing, any_order in instance_conflicts(block):
         if not any_order or any(kinds[v] is not IterKind.REDUCE for v in differing):
@@ -230,12 +231,25 @@ def require_only_blocks(tree: Tree, realize: BlockRealize, stored: set[Buffer], 
 def require_no_alias(tree: Tree, realize: BlockRealize, buffers: Collection[Buffer], doing: str) -> None:
     """No view that a block around made, and no other declaration of the same memory, is touched beside buffers in the scope of a block."""
     of = tree.memory(realize)
-    memory = {of(b): b for b in buffers}
-    for other in {r.buffer for x in tree.children(tree.scope(realize)) for r in (*x.block.reads, *x.block.writes)}:
+    memory, body = {of(b): b for b in buffers}, tree.scope(realize).body
+    outside = {a.buffer for s in bare_statements(body) if not _comes_first(tree, s) for a in accesses_of(s)} | {a.buffer for a in loads_of(*asked_around(body))}
+    for other in outside | {b for x in tree.children(tree.scope(realize)) for b in writes_of(x.block) | needed_by(x)}:
         mine = memory.get(of(other))
         if mine is not None and mine is not other and other not in buffers:
             refuse(tree, realize, f"cannot {doing}", f"{other.name} is another name of the memory of {mine.name}")
-    if len(memory) < len(set(buffers)):
+    require_single_names(tree, realize, doing)
+
+
+def _comes_first(tree: Tree, s: Stmt) -> bool:
+    """Whether a statement runs once before all blocks of its scope and what is declared for them, as those that fill a constant do."""
+    first = min((tree.order[r] for r in tree.children(tree.scope(s))), default=-1)
+    return tree.order[s] < first and not tree.loops(s) and not any(type(a) is tir.DeclBuffer for a in tree.ancestors(s))
+
+
+def require_single_names(tree: Tree, realize: BlockRealize, doing: str) -> None:
+    """A block touches no memory under two names, those of views that blocks around made."""
+    of, touched = tree.memory(realize), writes_of(realize.block) | needed_by(realize)
+    if len({of(b) for b in touched}) < len(touched):
         refuse(tree, realize, f"cannot {doing}", f"block {realize.block.name} touches one memory under two names")
 
 
@@ -261,8 +275,9 @@ def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool
 
 def require_steady_bounds(tree: Tree, loops: Sequence[For], doing: str) -> None:
     """No memory that is stored in nested loops says how far they run: they may ask for it again, or ask once only."""
-    told = told_by((), *(e for x in loops for e in (x.min, x.extent)))
-    changed = [p for p in places_under(tree, loops[0].body) if p.access.store and p.access.buffer.data in told] if told else ()
+    of = tree.memory(loops[0])
+    told = told_by((), *(e for x in loops for e in (x.min, x.extent)), of=of)
+    changed = [p for p in places_under(tree, loops[0].body) if p.access.store and of(p.access.buffer) in told] if told else ()
     if changed:
         refuse(tree, loops[0], f"cannot {doing}", f"{changed[0].access.buffer.name} says how far a loop runs, and {changed[0].who} stores it there")
 
@@ -301,9 +316,9 @@ def _require_stays_before(tree: Tree, loop: For, places: list[Place], apart: Cal
     of = tree.memory(loop)
     for p in places if tree.analyzer(loop).bounds(loop.extent)[1] > 1 else ():
         together.setdefault(of(p.access.buffer), []).append(p)
-    stored = {v for p in places if p.access.store for v in (p.access.buffer.data, of(p.access.buffer))}
+    stored = {of(p.access.buffer) for p in places if p.access.store}
     for memory, found in together.items():
-        mine = [known(p, stored) for p in found] if memory in stored else []
+        mine = [known(p, stored, of) for p in found] if memory in stored else []
         for a, b in permutations(mine, 2):
             if apart(a, b) and not stays_before(tree, loop, a, b, places):
                 what = f"{a.who} and {b.who} touch elements of {a.access.buffer.name} in iterations whose order would change"
@@ -391,7 +406,7 @@ def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
     asked_by_init = variables_of(realize.block.init) if realize.block.init is not None else ()
     for iv in realize.block.iter_vars:
         if iv.kind is IterKind.REDUCE and iv.var in asked_by_init:
-            refuse(tree, realize, f"cannot {doing}", f"its init uses {iv.var.name}, which reduces")
+            refuse(tree, realize, f"cannot {doing}", f"its init depends on what it reduces over, {iv.var.name}")
     reducing = [v for iv, v in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is IterKind.REDUCE]
     mine = {v: first for v, first in _starts(tree, realize).items() if any(v in free_vars(e) for e in reducing)}
     asked = tir.logical_and(*(c for c in conjuncts(realize.predicate) if not free_vars(c).isdisjoint(mine)))
@@ -417,6 +432,7 @@ def require_separate_results(tree: Tree, realize: BlockRealize, loops: Sequence[
     """Iterations of loops that do not reduce have results of their own: no one's init may start what another one sums up."""
     variables = {x.loop_var for x in loops if not is_one(x.extent)}
     apart = {iv.var for iv, v in zip(realize.block.iter_vars, realize.iter_values) if iv.kind is not IterKind.REDUCE and free_vars(v) & variables}
+    require_single_names(tree, realize, doing)
     for a, b, differing, _ in instance_conflicts(realize.block):
         if INIT in (a.update, b.update) and apart.intersection(differing):
             why = f"instances of block {realize.block.name} with another {' or '.join(v.name for v in differing)} store the same elements of {a.buffer.name}"

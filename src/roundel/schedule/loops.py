@@ -393,8 +393,8 @@ def merge(tree: Tree, *loops: Loop) -> Change:
     ``for m0, m1``. No iteration of a loop touches what a later one of a loop before it touches, one of them storing it.
     """
     nodes: list[For] = sorted((tree.nodes[t] for t in loops), key=lambda x: tree.order[x])
-    if len(set(nodes)) < len(nodes) or not nodes:
-        refuse(tree, nodes[0] if nodes else tree.root, "cannot merge these loops", "each is given once, and at least one")
+    if len(set(nodes)) < len(nodes) or len(nodes) < 2:
+        refuse(tree, nodes[0] if nodes else tree.root, "cannot merge these loops", "there are two or more, each given once")
     around = [tree.parents[x] for x in nodes]
     if len(set(around)) == len(nodes) > 1 and all(type(x) is For for x in around):
         outer = merge(tree, *(x.token for x in around))  # type: ignore[union-attr, misc]

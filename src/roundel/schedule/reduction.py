@@ -70,18 +70,19 @@ def _require_alone(tree: Tree, realize: BlockRealize, at: For) -> None:
     """Whatever else in the loop touches the result reads what the reduction has finished in the same iteration; nothing there changes what the init
     needs."""
     block, cannot = realize.block, f"cannot put the init of block {realize.block.name} in front of loop {at.loop_var.name}"
-    here = places_under(tree, at.body)
-    made_of = {a.buffer.data for a in accesses_of(block.replace(body=tir.Seq(()))) if not a.store} | {b.data for b in asked_of(realize)}
+    here, of = places_under(tree, at.body), tree.memory(at)
+    made_of = {of(a.buffer) for a in accesses_of(block.replace(body=tir.Seq(()))) if not a.store} | {of(b) for b in asked_of(realize)}
     for p in here:
-        if p.stmt is not realize and p.access.store and p.access.buffer.data in made_of:
+        if p.stmt is not realize and p.access.store and of(p.access.buffer) in made_of:
             refuse(tree, realize, cannot, f"{p.who} stores {p.access.buffer.name} in that loop, which decides the init")
-        if type(p.stmt) is not BlockRealize and any(p.access.buffer.data is w.buffer.data for w in block.writes):
+        if type(p.stmt) is not BlockRealize and any(of(p.access.buffer) is of(w.buffer) for w in block.writes):
             refuse(tree, realize, cannot, f"{p.who} also touches {p.access.buffer.name} in that loop")
     for w in block.writes:
-        touching = {p.stmt for p in here if p.access.buffer.data is w.buffer.data}
+        touching = {p.stmt for p in here if of(p.access.buffer) is of(w.buffer)}
         users = [r for r in tree.realizes(at) if r is not realize and r in touching]
-        if any(x.buffer.data is w.buffer.data for r in users for x in r.block.writes) or (users and not covered(tree, [at], w.buffer, [realize, *users])):
-            why = f"block {users[0].block.name} also touches {w.buffer.name} in that loop"
+        renamed = any(of(p.access.buffer) is of(w.buffer) and p.access.buffer is not w.buffer for p in here)
+        if renamed or any(x.buffer is w.buffer for r in users for x in r.block.writes) or (users and not covered(tree, [at], w.buffer, [realize, *users])):
+            why = f"{'block ' + users[0].block.name if users else 'it'} also touches {w.buffer.name}{' under another name' if renamed else ''} in that loop"
             refuse(tree, realize, cannot, why)
 
 

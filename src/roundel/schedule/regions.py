@@ -14,7 +14,7 @@ from roundel.ir import Buffer, Var, free_vars, substitute
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import LE, LT, And, Block, BlockRealize, BufferRegion, Expr, For, IntImm, IterKind, Range, Stmt, const, floordiv, min_
 
-from .accesses import loads_of
+from .accesses import loads_of, variables_of
 from .limits import exact_box, has_iterations, independent, outer_box
 from .tree import Tree, conjuncts, is_true
 
@@ -112,9 +112,10 @@ def with_access(tree: Tree, block: Block) -> Block:
     """The block with ``reads`` and ``writes`` as its body has them, buffers in the order in which the block had them
     where it gets no others."""
     found = block_access(block, [b for _, b in tree.func.buffer_map])
-    reads, writes = _in_order(found[0], block.reads), _in_order(found[1], block.writes)
-    told = [_told(block, key, old, new) for key, old, new in (("read", block.reads, reads), ("write", block.writes, writes))]
-    return block.replace(reads=told[0], writes=told[1])
+    (reads, of_reads), (writes, of_writes) = (_as_told(block, kind, _in_order(new, old)) for kind, new, old in
+                                              (("read", found[0], block.reads), ("write", found[1], block.writes)))
+    said = block.annotations.without(*TOLD.values()) | of_reads | of_writes if any(k in block.annotations for k in TOLD.values()) else block.annotations
+    return block.replace(reads=reads, writes=writes, annotations=said)
 
 
 def _in_order(new: tuple[BufferRegion, ...], old: tuple[BufferRegion, ...]) -> tuple[BufferRegion, ...]:
@@ -122,11 +123,30 @@ def _in_order(new: tuple[BufferRegion, ...], old: tuple[BufferRegion, ...]) -> t
     return tuple(sorted(new, key=lambda r: place[r.buffer])) if all(r.buffer in place for r in new) else tuple(new)
 
 
-def _told(block: Block, kind: str, old: tuple[BufferRegion, ...], new: tuple[BufferRegion, ...]) -> tuple[BufferRegion, ...]:
-    """The regions found, but for those that ``annotate_buffer_access`` has told (by the numbers that they had)."""
-    numbers = [int(k.value if isinstance(k, IntImm) else k) for k in block.annotations.get(f"explicit_{kind}_region", ())]
-    kept = {old[k].buffer: old[k] for k in numbers if k < len(old)}
-    return tuple(kept.get(r.buffer, r) for r in new) if kept else new
+TOLD = {"read": "explicit_read_region", "write": "explicit_write_region"}
+"""The annotations with the numbers of the regions that ``annotate_buffer_access`` has told."""
+
+
+def _as_told(block: Block, kind: str, found: tuple[BufferRegion, ...]) -> tuple[tuple[BufferRegion, ...], dict[str, tuple[Expr, ...]]]:
+    """The regions found, but for those that were told and still are regions of these buffers in the block's variables; with the annotation that says so."""
+    old, known = block.reads if kind == "read" else block.writes, {iv.var for iv in block.iter_vars} | variables_of(block.body)
+    told = {r.buffer: r for r in (old[k] for k in _numbers(block, kind) if k < len(old))
+            if len(r.region) == r.buffer.ndim and all(v.size or v in known for x in r.region for e in (x.min, x.extent) for v in free_vars(e))}
+    numbers = tuple(const(k, "int32") for k, r in enumerate(found) if r.buffer in told)
+    return tuple(told.get(r.buffer, r) for r in found), {TOLD[kind]: numbers} if numbers else {}
+
+
+def _numbers(block: Block, kind: str) -> list[int]:
+    return [int(k.value if isinstance(k, IntImm) else k) for k in block.annotations.get(TOLD[kind], ())]
+
+
+def without_told(block: Block, buffer: Buffer) -> Block:
+    """The block with the regions of a buffer not told any more, since its elements lie elsewhere."""
+    said = block.annotations
+    for kind, regions in (("read", block.reads), ("write", block.writes)):
+        if TOLD[kind] in said:
+            said = said | {TOLD[kind]: tuple(const(k, "int32") for k in _numbers(block, kind) if regions[k].buffer is not buffer)}
+    return block if said is block.annotations else block.replace(annotations=said)
 
 
 def run_domain(tree: Tree, realize: BlockRealize, within: For | None = None, an: Analyzer | None = None) -> dict[Var, Range] | None:

@@ -105,7 +105,8 @@ def require_known_place(tree: Tree, user: BlockRealize, buffer: Buffer, region: 
     an, cannot = tree.analyzer(top, inside=True), f"cannot prepare what block {user.block.name} touches of {buffer.name}"
     if not is_true(user.predicate) or tree.conditions(user, loop):
         refuse(tree, user, cannot, "memory says which part that is, and the block need not run")
-    if any(w.buffer.data is a.buffer.data for r in tree.realizes(top.body) for w in r.block.writes for a in loads):
+    of = tree.memory(user)
+    if any(of(w.buffer) is of(a.buffer) for r in tree.realizes(top.body) for w in r.block.writes for a in loads):
         refuse(tree, user, cannot, "memory says which part that is, and changes there")
     if not within_buffers(an, told):
         refuse(tree, user, cannot, "memory says which part that is, and may end before, where a condition in the block leaves it out")

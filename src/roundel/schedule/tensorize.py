@@ -140,8 +140,9 @@ class _Match:
 
     def shared(self) -> str:
         """Why operands in one memory would get into each other's way; empty when none is stored but alone."""
-        stored = {a.buffer.data for a in accesses_of(self.outer) if a.store}
-        memory = [place.source.data for place in self.buffers.values()]
+        of = self.tree.memory(self.tree.realize(self.outer.token))
+        stored = {of(a.buffer) for a in accesses_of(self.outer) if a.store}
+        memory = [of(place.source) for place in self.buffers.values()]
         return "it stores into the memory of another operand" if any(memory.count(m) > 1 for m in stored) else ""
 
     def extents(self, want: Sequence[For], have: Sequence[For]) -> str:
