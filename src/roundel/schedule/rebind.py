@@ -22,6 +22,13 @@ class _Settle(Rewriter):
     @on(For)
     def _for(self, loop: For) -> Stmt:
         loop = loop.replace(min=self.values.simplify(loop.min), extent=self.facts.simplify(loop.extent))
+        if type(loop.extent) is tir.IntImm:
+            return self.inside(loop)
+        with self.facts.scope(), self.values.scope():  # that there is an iteration is known in it only
+            return self.inside(loop)
+
+    def inside(self, loop: For) -> For:
+        """The loop with its body settled."""
         bind_loop(self.facts, loop)
         bind_loop(self.values, loop, units=False)
         return loop.replace(body=self.rewrite(loop.body))

@@ -60,6 +60,8 @@ class _TileEinsum:
     def check_loops(self) -> None:
         for node, realize in ((self.block, self.realize), (self.user, self.using)):
             legality.require_true_axes(self.tree, node, "tile")
+            if legality.leaves(self.outermost(realize)) != [realize]:
+                self.refuse(f"other statements are in the loops of {node.name}")
             if not loops_are_variables(realize, self.tree.loops(realize)[-len(node.iter_vars) :]) or any(not is_zero(iv.dom.min) for iv in node.iter_vars):
                 self.refuse(f"the loops of {node.name} are not exactly its variables; tile before splitting")
         if not legality.is_reduction(self.block) or any(iv.kind is not IterKind.SPATIAL for iv in self.user.iter_vars):
