@@ -275,9 +275,12 @@ def _apart(tree: Tree, a: BlockRealize, b: BlockRealize, buffer: Buffer) -> bool
 
 def require_steady_bounds(tree: Tree, loops: Sequence[For], doing: str) -> None:
     """No memory that is stored in nested loops says how far they run: they may ask for it again, or ask once only."""
+    bounds = [e for x in loops for e in (x.min, x.extent)]
+    if all(e.is_index for e in bounds):
+        return
     of = tree.memory(loops[0])
-    told = told_by((), *(e for x in loops for e in (x.min, x.extent)), of=of)
-    changed = [p for p in places_under(tree, loops[0].body) if p.access.store and of(p.access.buffer) in told] if told else ()
+    told = told_by((), *bounds, of=of)
+    changed = [p for p in places_under(tree, loops[0].body) if p.access.store and of(p.access.buffer) in told]
     if changed:
         refuse(tree, loops[0], f"cannot {doing}", f"{changed[0].access.buffer.name} says how far a loop runs, and {changed[0].who} stores it there")
 
