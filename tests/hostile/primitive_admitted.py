@@ -123,7 +123,8 @@ def _pipeline(p: Program) -> Stmt:
     for _ in range(p.random.choice((2, 3))):
         t, before = p.new(p.n, p.m), b
         more = p.random.choice((0, 1, 2))
-        stages.append(p.block([S, S], [p.n, p.m], lambda at, t=t, before=before, more=more: BufferStore(t, BufferLoad(before, tuple(at)) + more, tuple(at)), full=True))
+        make = lambda at, t=t, before=before, more=more: BufferStore(t, BufferLoad(before, tuple(at)) + more, tuple(at))
+        stages.append(p.block([S, S], [p.n, p.m], make, full=True))
         b = t
     return tir.seq(*stages, _seen(p, b))
 

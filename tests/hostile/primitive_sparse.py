@@ -172,8 +172,8 @@ def _to(nest: Nest) -> tuple[Buffer, tuple[Expr, ...], Expr]:
 
 
 def _value(nest: Nest) -> Expr:
-    a = nest.load()
-    return nest.random.choice((a, a + 1, a + nest.load(), tir.max_(a, nest.load()), a * 2 - nest.load(), tir.if_then_else(nest.condition(), a, nest.load() + 1)))
+    a, b, c = nest.load(), nest.load(), nest.load()
+    return nest.random.choice((a, a + 1, a + b, tir.max_(a, b), a * 2 - b, tir.if_then_else(nest.condition(), a, c + 1)))
 
 
 def _stored(b: Buffer, at: tuple[Expr, ...], value: Expr) -> Stmt:

@@ -41,8 +41,10 @@ def case(seed: int) -> Iterator[str]:
         yield scheduled(func, seed, every_step=True) or problem
 
 
-def scheduled(func: PrimFunc, seed: int, every_step: bool, known: Mapping[str, Step] = STEPS, names: Sequence[str] = NAMES, most: Sequence[int] = LENGTHS) -> str:
-    """The problem after all the steps, or after each of them; empty when there is none. ``names`` are drawn of the steps ``known``, twice as often as
+def scheduled(
+    func: PrimFunc, seed: int, every_step: bool, known: Mapping[str, Step] = STEPS, names: Sequence[str] = NAMES, most: Sequence[int] = LENGTHS
+) -> str:
+    """The problem after all the steps, or after each of them; empty when there is none. ``names`` of the steps ``known`` are drawn, twice as often as
     one of ``most`` says."""
     steps, random = Steps(func, seed), Random(seed)
     want = run(func)

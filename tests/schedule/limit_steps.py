@@ -14,8 +14,8 @@ from roundel.script import tir as T
 
 from .random_steps import STEPS, Steps
 
-FACTORS = ([None], [1], [1, None], [None, 1, 1], [1, 1, None, 1], [None, None], [], [99, None], [None, 99], [0, None], [None, -2], [2, 3], [3, 1, 2], [2, None, 1], [6],
-           [99], [4, 2])
+FACTORS = ([None], [1], [1, None], [None, 1, 1], [1, 1, None, 1], [None, None], [], [99, None], [None, 99], [0, None], [None, -2], [2, 3], [3, 1, 2],
+           [2, None, 1], [6], [99], [4, 2])
 PARTS = ([None], [1, None], [None, 1], [1, 1, None], [0, None], [99, None], [None, -1], [2, 2], [1], [2, None, 1], [None, None], [])
 
 

@@ -18,7 +18,7 @@ from roundel.script import tir as T
 def sums_beside_a_view(A: T.Buffer((4, 3), "int32"), W: T.Buffer((4,), "int32")):
     for i in range(2):
         with T.sblock("outer"):
-            vo = T.axis.spatial(2, i)
+            _vo = T.axis.spatial(2, i)
             view = T.match_buffer(W[0:4], (4,), "int32")
             for j in range(4):
                 W[(j + 1) % 4] = A[j, 0]
@@ -34,10 +34,10 @@ def sums_beside_a_view(A: T.Buffer((4, 3), "int32"), W: T.Buffer((4,), "int32"))
 def condition_through_a_view(A: T.Buffer((4, 3), "int32"), W: T.Buffer((4,), "int32")):
     for i in range(1):
         with T.sblock("outer"):
-            vo = T.axis.spatial(1, i)
+            _vo = T.axis.spatial(1, i)
             view = T.match_buffer(W[0:4], (4,), "int32")
             for j in range(4):
-                for t in range(T.Cast("int64", view[1]) % 3):
+                for _t in range(T.Cast("int64", view[1]) % 3):
                     with T.sblock("store"):
                         vj = T.axis.spatial(4, j)
                         W[vj] = A[vj, 0] + 1

@@ -12,46 +12,48 @@ from roundel.schedule import Schedule
 from roundel.script import tir as T
 
 
-def idle(extent):
-    """B[v] of a row is stored as often as a loop runs that is part of no index: never, in some rows."""
+@T.prim_func
+def never(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
+    for i in range(4):
+        for _t in range(0):
+            for j in range(3):
+                with T.sblock("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = V[vi]
 
-    @T.prim_func
-    def never(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
-        for i in range(4):
-            for t in range(0):
+
+@T.prim_func
+def triangle(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
+    for i in range(4):
+        for _t in range(i):
+            for j in range(3):
+                with T.sblock("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = V[vi]
+
+
+@T.prim_func
+def memory(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
+    for i in range(4):
+        for _t in range(T.Cast("int64", V[i]) % 2):
+            for j in range(3):
+                with T.sblock("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = V[vi]
+
+
+@T.prim_func
+def inside(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
+    for i in range(4):
+        with T.sblock("B"):
+            vi = T.axis.spatial(4, i)
+            for _t in range(vi):
                 for j in range(3):
-                    with T.sblock("B"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        B[vi, vj] = V[vi]
+                    B[vi, j] = V[vi]
 
-    @T.prim_func
-    def triangle(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
-        for i in range(4):
-            for t in range(i):
-                for j in range(3):
-                    with T.sblock("B"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        B[vi, vj] = V[vi]
 
-    @T.prim_func
-    def memory(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
-        for i in range(4):
-            for t in range(T.Cast("int64", V[i]) % 2):
-                for j in range(3):
-                    with T.sblock("B"):
-                        vi, vj = T.axis.remap("SS", [i, j])
-                        B[vi, vj] = V[vi]
-
-    @T.prim_func
-    def inside(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
-        for i in range(4):
-            with T.sblock("B"):
-                vi = T.axis.spatial(4, i)
-                for t in range(vi):
-                    for j in range(3):
-                        B[vi, j] = V[vi]
-
-    return {"never": never, "triangle": triangle, "memory": memory, "inside": inside}[extent]
+IDLE = [never, triangle, memory, inside]
+"""A row of B is stored as often as a loop runs that is part of no index: never, for some rows."""
 
 
 def run(func):
@@ -60,10 +62,10 @@ def run(func):
     return arrays[1]
 
 
-@pytest.mark.parametrize("extent", ["never", "triangle", "memory", "inside"])
+@pytest.mark.parametrize("func", IDLE)
 @pytest.mark.parametrize("primitive", ["cache_write", "write_at"])
-def test_elements_that_no_iteration_stores_are_not_copied_back(extent, primitive):
-    sch = Schedule(idle(extent))
+def test_elements_that_no_iteration_stores_are_not_copied_back(func, primitive):
+    sch = Schedule(func)
     want = run(sch.func)
     try:
         if primitive == "cache_write":
@@ -79,9 +81,9 @@ def test_a_loop_that_runs_as_often_as_a_size_says_stores_everything():
     @T.prim_func
     def often(b: T.handle, v: T.handle):
         n = T.int64(is_size_var=True)
-        V = T.match_buffer(v, (n,), "int32")
+        _v = T.match_buffer(v, (n,), "int32")
         B = T.match_buffer(b, (4,), "int32")
-        for i, t in T.grid(4, n):
+        for i, _t in T.grid(4, n):
             with T.sblock("B"):
                 vi = T.axis.spatial(4, i)
                 B[vi] = vi * 2
@@ -100,7 +102,7 @@ def test_a_loop_that_runs_as_often_as_a_size_says_stores_everything():
     lambda sch, loop: sch.merge(),
 ])  # fmt: skip
 def test_what_cuts_or_merges_no_iterations_is_refused(cut):
-    sch = Schedule(idle("never"))
+    sch = Schedule(never)
     before = sch.mod.script()
     with pytest.raises(ScheduleError):
         cut(sch, sch.get_loops("B")[1])

@@ -23,8 +23,8 @@ def block_access(
     """``(reads, writes)`` of a block's body and init, in order of first access.
 
     Loops inside the block are run over, nested blocks count with their own regions, indices that depend on memory which
-    the block allocates, or has a view of, with the whole dimension. Buffers that the block allocates are left out; a buffer that an updating block (one with ``init``)
-    writes is not among its reads. ``buffer_map`` (data pointer or parameter to buffer, or buffers) finds the buffers
+    the block allocates, or has a view of, with the whole dimension. Buffers that the block allocates are left out; a buffer that an updating
+    block (one with ``init``) writes is not among its reads. ``buffer_map`` (data pointer or parameter to buffer, or buffers) finds the buffers
     whose pointers go to opaque calls: those are read and written whole.
     """
     buffers = buffer_map.values() if isinstance(buffer_map, Mapping) else buffer_map

@@ -21,7 +21,8 @@ def covered(tree: Tree, chain: Sequence[For], buffer: Buffer, users: Sequence[Bl
     users, of = sorted(users, key=lambda r: tree.order[r]), tree.memory(top)
     if any(of(a.buffer) is of(buffer) for r in users for a in loads_of(*r.iter_values, r.predicate)):
         return False  # whether and where a block runs depends on it
-    told = frozenset[Var]().union(*(told_by(r.region, *u.iter_values, of=of) for u in users for w in (True, False) for r in regions_of(u.block, buffer, written=w)))
+    touching = [(u, r) for u in users for w in (True, False) for r in regions_of(u.block, buffer, written=w)]
+    told = frozenset[Var]().union(*(told_by(r.region, *u.iter_values, of=of) for u, r in touching))
     if told and any(of(w.buffer) in told for r in tree.realizes(chain[0]) for w in r.block.writes):
         return False  # memory tells where it is, and changes
     for k, reader in enumerate(users):

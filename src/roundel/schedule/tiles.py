@@ -64,6 +64,8 @@ class _TileEinsum:
                 self.refuse(f"other statements are in the loops of {node.name}")
             if not loops_are_variables(realize, self.tree.loops(realize)[-len(node.iter_vars) :]) or any(not is_zero(iv.dom.min) for iv in node.iter_vars):
                 self.refuse(f"the loops of {node.name} are not exactly its variables; tile before splitting")
+        result, users = legality.require_inner_buffer(self.tree, self.block, "tile"), [self.realize, self.using]
+        legality.require_only_users(self.tree, self.realize, result, users, f"tile block {self.block.name}")
         if not legality.is_reduction(self.block) or any(iv.kind is not IterKind.SPATIAL for iv in self.user.iter_vars):
             self.refuse("it is no reduction with an init, or what reads it is another reduction")
 
