@@ -28,7 +28,7 @@ KINDS = (("Convolutional networks", OURS_COLOR, "o"), ("Transformers", PEER_COLO
 
 
 def draw_all(folder: Path) -> list[Path]:
-    """Every chart there are results for; the paths of the files."""
+    """Every chart there are results for, one for each machine; the paths of the files."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -37,10 +37,10 @@ def draw_all(folder: Path) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for kind, draw in (("models", models), ("kernels", kernels), ("roofline", roofline)):
-        if entries := results.read(kind):
+        for name, entries in results.by_machine(results.read(kind)).items():
             figure = draw(entries)
             for suffix in ("svg", "png"):
-                made.append(folder / f"{kind}.{suffix}")
+                made.append(folder / f"{results.chart_name(kind, name)}.{suffix}")
                 figure.savefig(made[-1], bbox_inches="tight", dpi=150, metadata={"Date": None} if suffix == "svg" else None)
     return made
 
@@ -63,7 +63,7 @@ def layer(name: str) -> str:
 
 def measured(entries: Sequence[dict[str, Any]], *what: str) -> str:
     """The line under a chart: what was measured, on which machine, when."""
-    machines = dict.fromkeys(f"{re.sub(r'^znver', 'AMD Zen ', x['machine']['cpu'])}, {x['machine']['cores']} cores" for x in entries if "machine" in x)
+    machines = filter(None, results.by_machine(entries))
     days = sorted({x["when"][:10] for x in entries if "when" in x})
     return ". ".join([*what, *machines, " to ".join(dict.fromkeys([days[0], days[-1]])) if days else ""]).rstrip(". ") + "."
 
@@ -108,7 +108,7 @@ def kernels(entries: Sequence[dict[str, Any]]) -> Any:
     """Matrix products and convolutions as a share of the FMA peak: whole calls of Roundel's against whole calls of the best peer's, a panel for each family."""
     import matplotlib.pyplot as plt
 
-    peak = ceilings()["gflops"]
+    peak = ceilings(entries)["gflops"]
     entries = [x for x in entries if x["family"] not in BOUND_BY_MEMORY and "ms" in x["engines"].get(OURS, {}) and best_peer(x)[1]]
     columns = (("gemm", "resnet18"), ("resnet50",), ("mobilenetv2",))
     figure = plt.figure(figsize=(13.5, 6.6))
@@ -135,9 +135,12 @@ def kernels(entries: Sequence[dict[str, Any]]) -> Any:
     return figure
 
 
-def ceilings() -> dict[str, float]:
-    """GFLOP/s of a core and GB/s of each memory, as they were measured with the roofline's kernels."""
-    return next(x["ceilings"] for x in reversed(results.read("roofline")) if "ceilings" in x)
+def ceilings(entries: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """GFLOP/s of a core and GB/s of each memory of the machine of these entries. Raises ValueError where its roofline was not measured."""
+    name = results.machine_name(entries[0])
+    if found := results.ceilings(name):
+        return found
+    raise ValueError(f"the ceilings of {name} were not measured: python -m benchmarks roofline")
 
 
 def roofline(entries: Sequence[dict[str, Any]]) -> Any:
@@ -145,7 +148,7 @@ def roofline(entries: Sequence[dict[str, Any]]) -> Any:
     import matplotlib.pyplot as plt
     import numpy as np
 
-    peak = ceilings()
+    peak = ceilings(entries)
     entries = [x for x in entries if x["threads"] == 1]
     figure, panel = plt.subplots(figsize=(8.6, 5.2))
     at = np.logspace(-1.5, 3, 200)

@@ -22,7 +22,7 @@ from .engines import pin_threads
 from .latency import difference
 from .measure import Timing, interleave
 from .models import Case, cases, data, onnx_file
-from .results import machine, merge, read
+from .results import machine, merge, read_here
 
 BAD = ("mobilenetv2", "sse")  # the model and how the machine is described
 SLOWER, FASTER = 1.02, 0.95  # at most, on the machine as it is; at least, on one that is described badly
@@ -40,7 +40,7 @@ def run_paths(wanted: Sequence[tuple[Case, str]], threads: int, libraries: str, 
               again: bool = False) -> list[dict[str, Any]]:
     """The entries of these cases; those not measured yet are, each in a process that has ``limit`` seconds."""
     key = lambda e: (e["case"], e["condition"], e["threads"])
-    done = {key(e): e for e in read("paths")}
+    done = {key(e): e for e in read_here("paths")}
     found = []
     for case, condition in wanted:
         entry: dict[str, Any] = {"case": case.name, "condition": condition, "threads": threads}

@@ -25,7 +25,7 @@ from roundel.target.host import usable_cores
 from .decisions import Candidate, build, load
 from .layers import Layer
 from .random_layers import draw
-from .results import machine, merge, read
+from .results import machine, merge, read_here
 
 BLOCK = 2e-4  # seconds of a block of calls
 ROUNDS: tuple[tuple[int, float], ...] = ((40, 0.004), (12, 0.012), (6, 0.05))  # how many go on after a first look, and seconds for each of them
@@ -58,7 +58,7 @@ def run_random(seed: int, count: int, most: int, only: str, folder: Path, compil
     ``decisions.machine``. ``keep``: what is compiled stays in the folder, for another number of threads."""
     folder.mkdir(parents=True, exist_ok=True)
     under = {"condition": condition, "threads": threads}
-    done = {e["number"] for e in read("random") if e["seed"] == seed and all(e.get(k, USUAL[k]) == v for k, v in under.items())}
+    done = {e["number"] for e in read_here("random") if e["seed"] == seed and all(e.get(k, USUAL[k]) == v for k, v in under.items())}
     layers = {n: x for n, x in zip(range(count), draw(random.Random(seed))) if only in f"{x.family} {x.name}" and n not in done}
     paths = {n: folder / f"{seed}-{condition}-{n}.pickle" for n in layers}
     _compile({n: x for n, x in layers.items() if not paths[n].exists()}, paths, most, seed, compile_for, condition)

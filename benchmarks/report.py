@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean, median
 from typing import Any
@@ -21,20 +21,49 @@ PEERS = ("ort", "openvino", "onednn", "inductor", "eager", "tvm")
 
 
 def report() -> str:
-    """All tables for which there are results."""
+    """All tables for which there are results. Where there are results of several machines, each has tables of its own."""
     parts = []
     if models := results.read("models"):
-        parts += ["## Models", "![Speed of each engine relative to the best peer](charts/models.png)", models_table(models), models_summary(models)]
+        parts += ["## Models", side_by_side(models), *_of_each(models, lambda mine, name: [chart_of(
+            "models", name, "Speed of each engine relative to the best peer"), models_table(mine), models_summary(mine)])]
     if kernels := results.read("kernels"):
-        peak = peak_gflops()
-        goals = markdown(HEADS, goals_rows(kernels, this_machine()))
-        chart = "![Layers as shares of the multiply-add peak](charts/kernels.png)"
-        parts += ["## Kernels", goals, kernels_summary(kernels, peak), chart, kernels_table(kernels, peak)]
+        parts += ["## Kernels", *_of_each(kernels, kernels_of)]
     if found := results.read("operators"):
-        parts += ["## Operators", OPERATORS, operators_summary(found)]
+        parts += ["## Operators", OPERATORS, *_of_each(found, lambda mine, name: [operators_summary(mine)])]
     if layers := results.read("random"):
-        parts += ["## Choice of decisions", random_summary(layers)]
-    return "\n\n".join(parts) + "\n"
+        parts += ["## Choice of decisions", *_of_each(layers, lambda mine, name: [random_summary(mine)])]
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def _of_each(entries: Sequence[dict[str, Any]], shown: Callable[[list[dict[str, Any]], str], list[str]]) -> Iterator[str]:
+    """What is shown of each machine, under its name where there are several."""
+    machines = results.by_machine(entries)
+    for name, mine in machines.items():
+        yield from [f"### {name}"] * (len(machines) > 1) + shown(mine, name)
+
+
+def side_by_side(entries: Sequence[dict[str, Any]]) -> str:
+    """The ratios of several machines in one table: a line per case and number of threads."""
+    machines = results.by_machine(x for x in entries if x["batch"] == 1)
+    if len(machines) < 2:
+        return ""
+    found = {(x["case"], x["threads"], name): f"{ratio(x):.2f}" for name, mine in machines.items() for x in mine if not math.isnan(ratio(x))}
+    cases = dict.fromkeys((x["threads"], x["case"]) for mine in machines.values() for x in mine)
+    rows = [[case, threads, *(found.get((case, threads, name), "") for name in machines)] for threads, case in sorted(cases, key=lambda c: c[0])]
+    return "The time of the best peer divided by Roundel's, batch 1:\n\n" + markdown(["model", "threads", *machines], rows)
+
+
+def chart_of(kind: str, name: str, text: str) -> str:
+    """The picture of a machine's chart."""
+    return f"![{text}](charts/{results.chart_name(kind, name)}.png)"
+
+
+def kernels_of(mine: list[dict[str, Any]], name: str) -> list[str]:
+    """Goals, summary, chart and table of the layers of one machine. Goals are shares of what the machine can, so they are checked where they are measured."""
+    here = name == results.here()
+    peak = results.ceilings(name).get("gflops") or (peak_gflops() if here else math.nan)
+    goals = [markdown(HEADS, goals_rows(mine, this_machine()))] if here else []
+    return [*goals, kernels_summary(mine, peak), chart_of("kernels", name, "Layers as shares of the multiply-add peak"), kernels_table(mine, peak)]
 
 
 def insert(path: Path, text: str) -> None:

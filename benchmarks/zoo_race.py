@@ -21,7 +21,7 @@ from .apart import measured_apart
 from .engines import OURS, Session, Variants, Workload, pin_threads
 from .latency import compare
 from .models import folder
-from .results import machine, merge, read
+from .results import machine, merge, read_here
 from .zoo import ZOO, load
 
 PEERS = ("ort", "openvino")
@@ -31,7 +31,7 @@ OPSET = 18
 
 def run_zoo(names: Sequence[str], threads: int, engines: Sequence[str], seconds: float, limit: float, again: bool = False) -> list[dict[str, Any]]:
     """The entries of these models; those not measured yet are, each in a process that has ``limit`` seconds."""
-    done = {e["model"]: e for e in read("zoo") if e["threads"] == threads}
+    done = {e["model"]: e for e in read_here("zoo") if e["threads"] == threads}
     for name in names:
         if name in done and not again:
             continue

@@ -53,3 +53,11 @@ def test_results_keep_the_newest(tmp_path, monkeypatch):
     results.merge("models", [{"case": "a", "threads": 1, "v": 1}, {"case": "a", "threads": 2, "v": 2}], ("case", "threads"))
     results.merge("models", [{"case": "a", "threads": 1, "v": 3}], ("case", "threads"))
     assert [(e["threads"], e["v"]) for e in results.read("models")] == [(1, 3), (2, 2)]
+
+
+def test_results_of_another_machine_stay(tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "FOLDER", tmp_path)
+    for cpu in ("znver5, 512-bit vectors", "haswell, 256-bit vectors"):
+        results.merge("models", [{"case": "a", "threads": 1, "machine": {"cpu": cpu, "cores": 2}}], ("case", "threads"))
+    assert list(results.by_machine(results.read("models"))) == ["AMD Zen 5, 512-bit vectors, 2 cores", "haswell, 256-bit vectors, 2 cores"]
+    assert [results.chart_name("models", name) for name in results.by_machine(results.read("models"))] == ["models", "models-haswell"]

@@ -29,6 +29,15 @@ def test_models():
     assert "geometric mean 0.87 over 2 cases, lowest 0.50" in report.models_summary(MODELS)
 
 
+def test_two_machines_side_by_side():
+    """A column for each; who was measured on one only has an empty cell."""
+    machines = [{"cpu": cpu, "cores": 2} for cpu in ("one", "two")]
+    entries = [{**MODELS[0], "machine": machines[0]}, {**MODELS[1], "machine": machines[0]}, {**MODELS[0], "machine": machines[1]}]
+    assert report.side_by_side(entries).splitlines()[2:] == [
+        "| model | threads | one, 2 cores | two, 2 cores |", "| --- | --- | --- | --- |", "| a | 1 | 1.50 | 1.50 |", "| b | 1 | 0.50 |  |"]
+    assert report.side_by_side(entries[:2]) == ""
+
+
 def test_kernels():
     layer = {"family": "gemm", "name": "64x64x64", "flops": 2e6, "bytes": 1e5, "threads": 1,
              "engines": {"roundel": timing(0.02, kernel_ms=0.01), "ort": timing(0.03)}}

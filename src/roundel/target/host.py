@@ -105,7 +105,7 @@ def _x86_vectors(features: set[str], base: dict[str, Any]) -> dict[str, int]:
 
 def _ask_llvm() -> dict[str, Any]:
     """Name, features and triple of the CPU, remembered for as long as the CPU describes itself alike."""
-    key = hashlib.sha256(f"3{platform.machine()}{platform.system()}{_cpuinfo_head()}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"4{platform.machine()}{platform.system()}{_cpuinfo_head()}".encode()).hexdigest()[:16]
     name = f"host-{key}.json"
     if (remembered := cache_folder.read(name)) is not None:
         return json.loads(remembered)
@@ -117,8 +117,10 @@ def _ask_llvm() -> dict[str, Any]:
 def _ask_llvm_now() -> dict[str, Any]:
     import llvmlite.binding as llvm
 
-    present = sorted(name for name, there in llvm.get_host_cpu_features().items() if there)
-    return {"cpu": llvm.get_host_cpu_name(), "triple": llvm.get_process_triple(), "features": present}
+    present = {name for name, there in llvm.get_host_cpu_features().items() if there}
+    if this_family() == "aarch64":
+        present.add("neon")  # all have it that Linux runs on; LLVM reads /proc/cpuinfo, which containers may hide
+    return {"cpu": llvm.get_host_cpu_name(), "triple": llvm.get_process_triple(), "features": sorted(present)}
 
 
 def _cpuinfo_head() -> str:
