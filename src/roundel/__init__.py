@@ -11,12 +11,13 @@ __version__ = "0.2.0"
 
 _HOMES = {
     "auto_schedule": "api", "compile": "api", "interpret": "api", "load": "api", "import_model": "api", "import_relay": "api",
+    "quantize": "api", "Quantized": "quantizer",
     "explain": "reports.explained", "Explained": "reports.explained", "report": "reports.report",
     "register_func": "runtime.registry", "get_func": "runtime.registry", "Model": "runtime.model", "Executable": "runtime.executable",
     "IRModule": "ir.module", "Target": "target", "Schedule": "schedule", "BlockBuilder": "builder", "RoundelError": "ir.errors",
 }
 _ROOMS = {"ir", "arith", "runtime", "target", "interp", "script", "te", "builder", "passes", "ops", "intrinsics", "schedule", "lower", "codegen",
-          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax", "tir", "compat", "reports", "backends", "pages"}
+          "strategy", "graph", "host", "driver", "frontend", "embed", "api", "cli", "relax", "tir", "compat", "reports", "backends", "pages", "quantizer"}
 _FRONTENDS = {"onnx", "torch", "relay"}
 
 __all__ = ["__version__", "build", "tune", *_HOMES]

@@ -20,6 +20,7 @@ from . import lower as lower
 from . import ops as ops
 from . import pages as pages
 from . import passes as passes
+from . import quantizer as quantizer
 from . import relax as relax
 from . import reports as reports
 from . import runtime as runtime
@@ -36,6 +37,7 @@ from .api import import_model as import_model
 from .api import import_relay as import_relay
 from .api import interpret as interpret
 from .api import load as load
+from .api import quantize as quantize
 from .api import tune as tune
 from .builder import BlockBuilder as BlockBuilder
 from .frontend import onnx as onnx
@@ -43,6 +45,7 @@ from .frontend import relay as relay
 from .frontend import torch as torch
 from .ir.errors import RoundelError as RoundelError
 from .ir.module import IRModule as IRModule
+from .quantizer import Quantized as Quantized
 from .reports.explained import Explained as Explained
 from .reports.explained import explain as explain
 from .reports.report import report as report

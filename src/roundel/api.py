@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .build import Built
     from .ir.cache_entry import Entry
     from .model_files import ModelFiles
+    from .quantizer import Quantized
     from .runtime.executable import Executable
     from .runtime.model import Model
     from .target import TargetLike
@@ -293,6 +294,8 @@ def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dyn
     """Any kind of model as a module of graph functions."""
     if isinstance(model, IRModule):
         return model
+    if type(model).__module__.startswith("roundel.quantizer"):
+        return model.module
     if isinstance(model, str | Path) and Path(model).suffix in (".so", ".dylib"):
         raise ModelError(f"{model} is compiled already", hint="rd.load, `roundel run` and `roundel bench` take it; this needs the model that it came from")
     kind = type(model).__module__.split(".")[0]
@@ -339,6 +342,48 @@ def sizes_of_dimensions(sizes: Any) -> dict[str, int]:
             raise OptionError(f"dimension {escape.value(name)} cannot have the size {escape.value(size)}",
                               hint=f"a size is a whole number from 0 to {_MOST_SIZE}")
     return {name: int(size) for name, size in sizes.items()}
+
+
+@readable
+def quantize(model: Any, data: Any = None, example_inputs: Sequence[Any] | None = None, *, mode: str | None = None, bits: int = 8, group: int | None = None,
+             symmetric: bool = True, per_channel: bool = True, ranges: str = "min-max", percentile: float = 99.99, exclude: Sequence[str] = (),
+             dynamic: Mapping[str, Any] | Sequence[Any] | bool | None = None) -> Quantized:
+    """A model whose products with constant weights are products of integers, without training.
+
+        small = rd.quantize("model.onnx", pictures)
+        print(small)                       # what each layer loses, the worst first
+        model = rd.compile(small)
+        small.save("model.int8.onnx")      # for other tools, where the model was ONNX
+
+    - ``model``, ``example_inputs``, ``dynamic``: as of `compile`.
+    - ``data``: calibration data, some inputs of the kind that the model will see: an iterable of
+      mappings from input names to arrays, of sequences of arrays, or of arrays where the model
+      has one input.
+    - ``mode``: ``"static"`` rounds what goes into matrix products and convolutions to uint8 within
+      the range that it had in the calibration data; ``"dynamic"`` finds the range in each run;
+      ``"weights"`` rounds the weights of matrix products alone. Default: static with data,
+      dynamic without.
+    - ``bits``: of weights, 8, or 4 with mode ``"weights"``.
+    - ``group``: so many weights of a column share a scale (16 to 256), with mode ``"weights"``.
+      Default: 32 for 4 bits, else a whole column.
+    - ``symmetric``: whether weights have no zero point of their own.
+    - ``per_channel``: whether each channel of a weight has a scale of its own.
+    - ``ranges``: ``"min-max"``, or ``"percentile"``, which leaves out what is rare, so that so
+      many percent (``percentile``) of the numbers are inside.
+    - ``exclude``: what stays as it is: names of nodes, patterns of names (``"/head/*"``), or kinds
+      (``"conv"``, ``"matmul"``).
+
+    Returns a `Quantized`, with the error of each layer. Raises OptionError for settings that do not fit
+    together or leave nothing to quantise, CallError for data that does not fit the inputs, and what
+    `import_model` raises.
+    """
+    from .quantizer import Settings
+    from .quantizer import quantize as quantized
+
+    settings = Settings(mode or ("dynamic" if data is None else "static"), bits, group, symmetric, per_channel, ranges, percentile,
+                        (exclude,) if isinstance(exclude, str) else tuple(exclude))
+    is_onnx = isinstance(model, str | Path | bytes | bytearray) or type(model).__module__.split(".")[0] == "onnx"
+    return quantized(import_model(model, example_inputs, dynamic=dynamic), data, settings=settings, source=model if is_onnx else None)
 
 
 @readable

@@ -59,6 +59,8 @@ OPTIONS: dict[str, dict[str, list]] = {
     "bench": {"": FILES, "--input": ARRAYS, "--target": TARGETS, "--dim": SIZES, "--fix": SIZES,
               "--threads": NUMBERS, "--top": NUMBERS, "--no-profile": FLAG, "--json": FLAG,
               "--db": DATABASES, "--libraries": LIBRARIES, "--on": BOARDS, "--seconds": ["", "nan", "inf", "-1", "0", "-0.0", "1e-300", "many", "\x00"]},
+    "quantize": {"": FILES, "--output": WRITTEN, "--data": ARRAYS, "--mode": [*TEXTS, "static", "weights"], "--bits": NUMBERS, "--group": NUMBERS,
+                 "--asymmetric": FLAG, "--per-tensor": FLAG, "--percentile": NUMBERS, "--exclude": TEXTS, "--json": FLAG},
     "info": {"": FILES, "--verify": FLAG, "--dim": SIZES, "--json": FLAG},
     "inspect": {"": FILES, "--after": [*TEXTS, "fuse", "lower_host"], "--function": [*TEXTS, "main"], "--form": [*TEXTS, "llvm", "asm"], "--passes": FLAG,
                 "--dim": SIZES, "--fix": SIZES, "--target": TARGETS, "--json": FLAG},

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import typer
 
-from . import bench, check, compile, explain, info, inspect, report, run, serve_runner, targets, tune, web  # noqa: A004
+from . import bench, check, compile, explain, info, inspect, quantize, report, run, serve_runner, targets, tune, web  # noqa: A004
 from .logs import log_to_terminal
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", pretty_exceptions_enable=False,
@@ -17,6 +17,7 @@ app.command("info")(info.info_command)
 app.command("inspect")(inspect.inspect_command)
 app.command("tune")(tune.tune_command)
 app.command("serve-runner")(serve_runner.serve_runner_command)
+app.command("quantize")(quantize.quantize_command)
 app.command("explain")(explain.explain_command)
 app.command("check")(check.check_command)
 app.command("targets")(targets.targets_command)
