@@ -17,7 +17,7 @@ from ..lower.facts import read_data, written_data
 from ..runtime.metadata import FunctionInfo, TensorInfo
 
 BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "maps",
-            "sequence_inputs", "sequence_outputs", "updates", "python")
+            "sequence_inputs", "sequence_outputs", "updates", "python", "object_inputs", "object_outputs")
 """Attributes of a host function that its callers must know (see runtime/boundary)."""
 
 

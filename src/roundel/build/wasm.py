@@ -31,7 +31,7 @@ _LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--sta
 _LINK_BY_ZIG = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")
 _CUSTOM, _IMPORT, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
 _I32_CONST, _END = 0x41, 0x0B
-_VALUES = {f"{kind}_{way}": what for kind, what in (("complex", "complex numbers"), ("text", "texts"), ("sequence", "sequences"))
+_VALUES = {f"{kind}_{way}": what for kind, what in (("complex", "complex numbers"), ("text", "texts"), ("sequence", "sequences"), ("object", "objects"))
            for way in ("inputs", "outputs")} | {"maps": "maps"}
 _STUB = """\
 #include "runtime.h"

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir import graph, tir
-from ..ir.dtype import HANDLE
+from ..ir.dtype import HANDLE, INT64
 from ..ir.escape import assertion
 from ..ir.visit import free_vars
 from .host_builder import HostBuilder, Shape
-from .host_memory import Storage, Tensor, nbytes
+from .host_memory import Opaque, Storage, Tensor, nbytes
 
 
 def parameter(host: HostBuilder, var: graph.Var) -> Any:
@@ -28,6 +28,10 @@ def _argument(host: HostBuilder, info: graph.StructInfo, name: str) -> tuple[Any
         return tuple(t for t, _ in scalars), Shape(tuple(v for _, v in scalars))
     if isinstance(info, graph.PrimInfo):
         return _scalar(host, info.value, info.dtype, name)
+    if isinstance(info, graph.ObjectInfo):
+        number = tir.decl_buffer((), INT64, name)
+        host.params.append((tir.Var(number.name + "_handle", HANDLE), number))
+        return len(host.params) - 1, Opaque(number, Storage(nbytes(number), "input", home=number))
     if not isinstance(info, graph.TensorInfo) or info.shape is None or info.dtype is None:
         raise host.error(f"parameter {name} is not a tensor of known rank and dtype, a shape, a number or a tuple of them",
                          why=f"it is {info!r}", hint="annotate it, as in R.Tensor((n, 3), \"float32\")")

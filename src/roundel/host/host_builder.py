@@ -73,6 +73,7 @@ class HostBuilder:
         self.inplace: list[InPlace] = []
         self.clock = self.depth = self.slots = 0
         self.loaded: set[tir.Var] = set()  # integers that were read from tensors
+        self.objects = False  # whether a packed function is called with objects
         self.sizes = Sizes(Region())
         self.an = Analyzer()
 

@@ -15,9 +15,10 @@ from ..ir.op import CALL_DPS_PACKED, CALL_TIR, CALL_TIR_INPLACE, FuseKind
 from ..ir.positions import message
 from ..ir.tir.expr import StringImm
 from ..ir.visit import free_vars
+from ..runtime.objects import CALL_WITH_OBJECTS
 from . import caches, range_copies
 from .host_builder import HostBuilder, InPlace, Shape, flatten, unless_empty
-from .host_memory import Tensor, address
+from .host_memory import Opaque, Tensor, address
 
 
 def call(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
@@ -114,24 +115,39 @@ def _kernel_call(host: HostBuilder, callee: graph.GlobalVar, args: list[Tensor],
 def _call_dps_packed(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
     args = [host.use(a) for a in _operands(host, value.args[1])]
     result = host.fresh(value.sinfo_args[0] if value.sinfo_args else var.sinfo, var.name)
-    operands = [_packed_operand(a) for a in _spread((*args, result))]
-    host.emit(tir.Evaluate(tir.Call("call_packed", (StringImm(value.args[0].name), *operands), INT32)))
+    host.emit(tir.Evaluate(tir.Call("call_packed", _named(host, value.args[0].name, _spread((*args, result))), INT32)))
     return result
 
 
 def _packed(host: HostBuilder, value: graph.Call, var: graph.Var) -> Any:
-    operands = [_packed_operand(a) for a in _spread(tuple(map(host.use, value.args)))]
-    name = StringImm(value.op.name)
     info = value.sinfo_args[0] if value.sinfo_args else var.sinfo
+    opaque = isinstance(info, graph.ObjectInfo) and host.flow.needed(var)
+    operands = _named(host, value.op.name, _spread(tuple(map(host.use, value.args))), opaque)
+    if opaque:
+        number = host.allocate(graph.TensorInfo((), INT64), var.name)
+        host.emit(tir.Evaluate(tir.Call("call_packed_into", (*operands, _packed_operand(number)), INT32)))
+        return Opaque(number.buffer, number.storage, number.offset)
     if isinstance(info, graph.ObjectInfo) or (isinstance(info, graph.TupleInfo) and not info.fields):
-        host.emit(tir.Evaluate(tir.Call("call_packed", (name, *operands), INT32)))
+        host.emit(tir.Evaluate(tir.Call("call_packed", operands, INT32)))
         return ()
     scalar = isinstance(info, graph.PrimInfo)
     if isinstance(info, graph.TupleInfo):
         raise host.error(f"the result of the packed function {value.op.name} is a tuple", hint="write into tensors with R.call_dps_packed")
     result = host.fresh(graph.TensorInfo((), info.dtype) if scalar else info, var.name)
-    host.emit(tir.Evaluate(tir.Call("call_packed_into", (name, *operands, _packed_operand(result)), INT32)))
+    host.emit(tir.Evaluate(tir.Call("call_packed_into", (*operands, _packed_operand(result)), INT32)))
     return host.read(result, var.name) if scalar else result
+
+
+def _named(host: HostBuilder, name: str, values: Sequence[Any], opaque: bool = False) -> tuple[tir.Expr, ...]:
+    """The operands of a call of a packed function, its name first; where objects are among its arguments or its result is one, the function that
+    knows them stands between."""
+    operands = tuple(map(_packed_operand, values))
+    if not opaque and not any(isinstance(v, Opaque) for v in values):
+        return (StringImm(name), *operands)
+    host.objects = True
+    kinds = "".join("o" if isinstance(v, Opaque) else "." for v in values) + ("o" if opaque else ".")
+    numbers = (tir.BufferLoad(v.buffer, ()) if isinstance(v, Opaque) else o for v, o in zip(values, operands, strict=True))
+    return (StringImm(CALL_WITH_OBJECTS), StringImm(name), StringImm(kinds), *numbers)
 
 
 def _spread(values: Any) -> list[Any]:
@@ -141,7 +157,7 @@ def _spread(values: Any) -> list[Any]:
 
 def _packed_operand(value: Any) -> tir.Expr:
     if not isinstance(value, Tensor):
-        return tir.const(value)
+        return StringImm(value) if isinstance(value, str) else tir.const(value)
     b = value.buffer
     return tir.Call("tensor_view", (StringImm(str(b.dtype)), address(b), tir.index_const(b.ndim), *b.shape), HANDLE)
 

@@ -87,6 +87,11 @@ class Tensor:
         return shape if self.room is None else substitute_shape(shape, self.room[1], tir.index_const(0))
 
 
+@dataclass(eq=False)
+class Opaque(Tensor):
+    """A number that stands for an object, which only packed functions look into (`roundel.runtime.objects`)."""
+
+
 class Sizes:
     """Shape variables that are bound inside the function: their exact value or upper bound in terms of the inputs' shapes, or
     the region that they open."""

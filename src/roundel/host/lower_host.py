@@ -7,6 +7,7 @@ it; ``call_tir`` becomes a kernel call, reshapes become views, control flow beco
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..graph.rewriter import nodes_of
@@ -20,8 +21,8 @@ from ..passes import pass_
 from ..strategy.pack_constants import calls_of
 from . import caches, host_calls, host_control
 from .arguments import output, parameter
-from .host_builder import HostBuilder, flatten
-from .host_memory import close, place
+from .host_builder import HostBuilder, Shape, flatten
+from .host_memory import Opaque, close, place
 from .inplace import ReplaceCalls, overwrite_operands
 
 
@@ -74,9 +75,22 @@ def _lower(host: HostBuilder) -> tir.PrimFunc:
         attrs = attrs | {"arguments": arguments}
     if isinstance(value, tuple) and any(isinstance(v, tuple) for v in value):
         attrs = attrs | {"result": _template(value, iter(range(len(results))))}
-    attrs = attrs | caches.described(host, arguments)
+    attrs = attrs | caches.described(host, arguments) | _objects(host, results)
     made = tir.PrimFunc(tuple(p for p, _ in params), body, tuple((p, b) for p, b in params if b is not None), attrs, INT32, func.span)
     return _with_sizes(made, inputs, caches.rooms(host))
+
+
+def _objects(host: HostBuilder, results: list[Any]) -> dict[str, Any]:
+    """Where objects go in and come out, for `roundel.runtime.objects`; nothing where there are none."""
+    given = [host.env[p] for p in host.func.params]
+    places = tuple(k for k, v in enumerate(_inputs(given)) if isinstance(v, Opaque))
+    made = tuple(k for k, v in enumerate(results) if isinstance(v, Opaque))
+    return {"object_inputs": places, "object_outputs": made} if places or made or host.objects else {}
+
+
+def _inputs(values: Sequence[Any]) -> list[Any]:
+    """The inputs that parameters are, in order: a shape is one for each dimension."""
+    return [v for leaf in flatten(tuple(values)) for v in (leaf.values if isinstance(leaf, Shape) else (leaf,))]
 
 
 def _template(value: Any, count: Any) -> Any:

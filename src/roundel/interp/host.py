@@ -49,6 +49,24 @@ class HostExecutor(Executor):
 
 def call_host(runtime: Runtime, func: tir.PrimFunc, args: Sequence[Any], name: str) -> Any:
     """Call a host function with its inputs: outputs are allocated and returned (a tuple when there are several)."""
+    if "object_inputs" in func.attrs:
+        from ..runtime import objects  # on use, as all of the runtime
+
+        with objects.known():
+            return _call_with_objects(runtime, func, args, name)
+    return _call(runtime, func, args, name)
+
+
+def _call_with_objects(runtime: Runtime, func: tir.PrimFunc, args: Sequence[Any], name: str) -> Any:
+    from ..runtime import objects
+
+    template, results = func.attrs.get("arguments"), func.attrs.get("result", 0 if func.attrs["num_outputs"] == 1 else None)
+    flat = objects.take(_spread(template, args), func.attrs)
+    found = _call(runtime, func.with_attr("arguments", None).with_attr("result", tuple(range(func.attrs["num_outputs"]))), flat, name)
+    return _assemble(tuple(range(len(found))) if results is None else results, objects.give(found, func.attrs))
+
+
+def _call(runtime: Runtime, func: tir.PrimFunc, args: Sequence[Any], name: str) -> Any:
     count = int(func.attrs["num_inputs"])
     if len(args) == len(func.params):
         return runtime.call_prim(func, args, name)

@@ -17,12 +17,12 @@ import numpy as np
 
 from ..ir.dtype import DType
 from ..ir.errors import CallError
-from . import tensors, text
+from . import objects, tensors, text
 
 
 def take(flat: Sequence[Any], extra: Mapping[str, Any]) -> list[Any]:
     """The arguments as compiled code takes them."""
-    out = list(flat)
+    out = objects.take(flat, extra)
     for k, dtype, *item in extra.get("sequence_inputs", ()):
         out[k] = _stacked(out[k], dtype, item)
     for k in extra.get("complex_inputs", ()):
@@ -34,6 +34,7 @@ def take(flat: Sequence[Any], extra: Mapping[str, Any]) -> list[Any]:
 
 def give(results: list[Any], flat: Sequence[Any], extra: Mapping[str, Any]) -> list[Any]:
     """The results that the caller gets; changed inputs are written."""
+    results = objects.give(results, extra)
     for k in extra.get("complex_outputs", ()):
         results[k] = _whole(results[k])
     for k in extra.get("text_outputs", ()):

@@ -19,7 +19,7 @@ import numpy as np
 from ..ir import escape, options
 from ..ir.dtype import DType
 from ..ir.errors import CallError, MachineError, RoundelError, RunError
-from . import boundary, caches, ffi, interrupt, library, metadata, native, tensors, text
+from . import boundary, caches, ffi, interrupt, library, metadata, native, objects, tensors, text
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
@@ -221,6 +221,12 @@ class BoundFunction:
         return (*args, *(named[n] for n in names[len(args) :]))
 
     def _call_graph(self, args: tuple) -> Any:
+        if "object_inputs" in self.info.extra:
+            with objects.known():
+                return self._call_native(args)
+        return self._call_native(args)
+
+    def _call_native(self, args: tuple) -> Any:
         given = args if self._flat else _flatten(self.info.arguments, args, len(self.info.inputs))
         extra = self.info.extra
         flat = boundary.take(given, extra) if extra else given

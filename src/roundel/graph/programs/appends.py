@@ -51,6 +51,10 @@ class Flow:
             value = made.value
         return value
 
+    def needed(self, var: graph.Var) -> bool:
+        """Whether anything reads the variable, or it is a result."""
+        return bool(self.read.get(var)) or any(var in leaves for leaves in self.results)
+
     def readers(self, var: graph.Var) -> list[graph.Binding | None]:
         """What reads the variable under any type."""
         return [r for b in self.read.get(var, ()) for r in (self.readers(b.var) if isinstance(b, graph.MatchCast) else [b])]
