@@ -300,3 +300,39 @@ def test_numbers_with_a_type_are_operands_of_topi():
     out = np.zeros(4, "float32")
     rd.build(func)(np.arange(4, dtype="float32"), out)
     np.testing.assert_array_equal(out, np.arange(4) + 1)
+
+
+def test_parts_for_accelerators_are_split_off():
+    import roundel.compat.tvm.relax.backend.contrib.example_npu  # noqa: F401
+    from roundel.compat.tvm.relax.backend import get_patterns_with_prefix
+    from roundel.compat.tvm.relax.backend.contrib.tensorrt import partition_for_tensorrt
+    from roundel.compat.tvm.relax.transform import FuseOpsByPattern, MergeCompositeFunctions
+
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor((1, 3, 8, 8), "float32"), w: R.Tensor((4, 3, 3, 3), "float32")):
+            with R.dataflow():
+                y = R.nn.relu(R.nn.conv2d(x, w))
+                R.output(y)
+            return y
+
+    fused = MergeCompositeFunctions()(FuseOpsByPattern(get_patterns_with_prefix("example_npu"), bind_constants=False, annotate_codegen=True)(Module))
+    assert '"Composite": "example_npu.conv2d_relu_fused"' in fused.script() and '"Codegen": "example_npu"' in fused.script()
+    assert partition_for_tensorrt(Module).script().count('"Codegen": "tensorrt"') == 1
+
+
+def test_default_schedules_are_for_targets_with_threads():
+    @I.ir_module
+    class Module:
+        @T.prim_func
+        def double(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+            for i in range(64):
+                with T.block("B"):
+                    v = T.axis.spatial(64, i)
+                    B[v] = A[v] * T.float32(2)
+
+    with tvm.target.Target("llvm"):
+        assert tvm.ir.structural_equal(tvm.s_tir.transform.DefaultGPUSchedule()(Module), Module)
+    with tvm.target.Target("cuda"):
+        assert "threadIdx.x" in tvm.tir.transform.DefaultGPUSchedule()(Module).script()

@@ -158,7 +158,7 @@ def _registered(name: str) -> Packed | None:
 
 
 def as_value(a: Any) -> Any:
-    """An argument as the interpreter wants it: arrays as ndarray (sharing memory), tuples of those, numbers as they
+    """An argument as the interpreter wants it: arrays as ndarray (sharing memory), tuples of those, numbers and objects that are no arrays as they
     are.
     """
     if isinstance(a, np.ndarray | np.generic | int | float | bool | str | Pointer) or a is None:
@@ -167,7 +167,8 @@ def as_value(a: Any) -> Any:
         return tuple(as_value(x) for x in a)
     if hasattr(a, "__dlpack__") and not hasattr(a, "__array__"):
         return np.from_dlpack(a)
-    return np.asarray(a)
+    made = np.asarray(a)
+    return a if made.dtype == object and made.ndim == 0 else made
 
 
 def interpret(

@@ -52,6 +52,11 @@ def relax() -> Any:
     return import_module("roundel.relax")
 
 
+def builtin_functions() -> None:
+    """Register the functions that models reach under ``vm.builtin.``: those of caches."""
+    import_module("roundel.embed.paged_kv_cache")
+
+
 def reports() -> Any:
     """What explains models: ``model.explain()``. Raises ImportError where models are only run, by the package that has no compiler."""
     return import_module("roundel.reports.explained")

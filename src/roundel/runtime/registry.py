@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..ir import escape
+from ..ir import above, escape
 from ..ir.errors import OptionError, RoundelError
 from . import ffi, native
 
+_BUILTIN = "vm.builtin."
 _python: dict[str, tuple[Any, Any]] = {}  # name -> what the registry holds, and the function that it wraps
 
 
@@ -90,15 +91,22 @@ def get_func(name: str) -> Callable:
     A Python function comes back as it was given, so calling it from Python converts nothing.
     """
     _must_be_name(name)
-    tvm_ffi = ffi.load()
-
-    found = tvm_ffi.get_global_func(name, allow_missing=True)
+    found = _found(name)
     if found is None:
         raise UnknownFunctionError(
             f"no function is registered as {name!r}", hint=f"rd.register_func({name!r}, function)"
         )
     registered, function = _python.get(name, (None, found))
     return function if callable(function) and (registered is None or found.same_as(registered)) else found
+
+
+def _found(name: str) -> Any:
+    table = ffi.load()
+    found = table.get_global_func(name, allow_missing=True)
+    if found is None and name.startswith(_BUILTIN):
+        above.builtin_functions()
+        found = table.get_global_func(name, allow_missing=True)
+    return found
 
 
 def remove_func(name: str) -> None:
@@ -110,6 +118,4 @@ def remove_func(name: str) -> None:
 
 def has_func(name: str) -> bool:
     """Is a function registered under that name?"""
-    tvm_ffi = ffi.load()
-
-    return tvm_ffi.get_global_func(name, allow_missing=True) is not None
+    return _found(name) is not None

@@ -16,8 +16,10 @@ MODULES = {
                                                                               ".base.transform")},
     "relax.dpl": "roundel.relax.dpl", "relax.dpl.pattern": "roundel.relax.dpl",
     "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",
+    **{f"relax.frontend.nn.{name}": f"roundel.relax.frontend.nn.{name}" for name in ("core", "op", "spec", "extern", "llm", "llm.kv_cache")},
     "relax.expr": "roundel.relax", "relax.struct_info": "roundel.relax",
-    "tir.transform": "roundel.compat.tvm.tir_transform", "tirx.transform": "roundel.compat.tvm.tir_transform",
+    "tir.transform": "roundel.compat.tvm.tir_transform", "s_tir.transform": "roundel.compat.tvm.tir_transform",
+    "tirx.transform": "roundel.compat.tvm.tir_transform",
     "tir.analysis": "roundel.tir.analysis", "tir.stmt_functor": "roundel.tir.stmt_functor", "tir.schedule": "roundel.schedule",
     "tirx.analysis": "roundel.tir.analysis", "tirx.stmt_functor": "roundel.tir.stmt_functor", "s_tir.schedule": "roundel.schedule",
 }

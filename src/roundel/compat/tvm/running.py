@@ -127,8 +127,11 @@ class Module(Mapping[str, Callable[..., Any]]):
     jit = mod
 
 
-def build(mod: Any, target: Any = None, **_: Any) -> Module:
-    """Functions of a module, or one function, as native code; a module that `MetaScheduleApplyDatabase` has marked uses what tuning found."""
+def build(mod: Any, target: Any = None, relax_pipeline: Any = None, **_: Any) -> Module:
+    """Functions of a module, or one function, as native code; a module that `MetaScheduleApplyDatabase` has marked uses what tuning found.
+    ``relax_pipeline`` is a pass that is run before."""
+    if callable(relax_pipeline):
+        mod = relax_pipeline(mod)
     chosen = as_target(target)
     if isinstance(mod, IRModule) and DATABASE in mod.attrs:
         model = api.compile(mod, target=chosen, records=mod.attrs[DATABASE])

@@ -31,8 +31,15 @@ def Apply(ftransform: Callable[[PrimFunc], PrimFunc]) -> Pass:
     return prim_func_pass(lambda func, _mod, _ctx: ftransform(func), name="Apply")
 
 
+def DefaultGPUSchedule() -> Pass:
+    """Threads for the tensor programs that have no schedule, where the target of the ``with`` around has threads; those of a processor keep what they are"""
+    from .s_tir import dlight  # which is made of this room
+
+    return dlight.ApplyDefaultSchedule(dlight.gpu.Fallback())
+
+
 def __getattr__(name: str) -> Any:
     raise missing(f"tvm.tir.transform.{name}", name)
 
 
-__all__ = ["Apply", "prim_func_pass"]
+__all__ = ["Apply", "DefaultGPUSchedule", "prim_func_pass"]

@@ -32,6 +32,10 @@ def _from_min_extent(min_value: Any, extent: Any, span: Any = None) -> _tir.Rang
 Range.from_min_extent = staticmethod(_from_min_extent)
 
 
+Array = tuple
+"""What functions with several results return."""
+
+
 class PrimType(str):
     """A type of numbers: ``PrimType("float32")``."""
 
@@ -67,6 +71,6 @@ def __getattr__(name: str) -> Any:
     return getattr(_ir, name)
 
 
-__all__ = ["BaseFunc", "GlobalVar", "IRModule", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "assert_structural_equal", "instrument",
+__all__ = ["Array", "BaseFunc", "GlobalVar", "IRModule", "Op", "PointerType", "PrimExpr", "PrimType", "Range", "assert_structural_equal", "instrument",
            "load_json", "save_json",
            "structural_equal", "structural_hash", "transform"]

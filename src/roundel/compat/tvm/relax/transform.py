@@ -121,7 +121,12 @@ Normalize = _nothing("functions are in normal form")
 FuseTransposeMatmul = _nothing("a transposition is part of the product's strategy")
 RewriteDataflowReshape = _nothing("a reshape is a view of the same memory")
 ToNonDataflow = RemovePurityChecking = CallTIRRewrite = StaticPlanBlockMemory = LowerAllocTensor = _nothing("`build` lowers and plans memory")
-KillAfterLastUse = LowerRuntimeBuiltin = VMShapeLower = AttachGlobalSymbol = ComputePrimValue = _nothing("`build` lowers and plans memory")
+KillAfterLastUse = RewriteCUDAGraph = LowerRuntimeBuiltin = VMShapeLower = AttachGlobalSymbol = ComputePrimValue = _nothing("`build` lowers and plans memory")
+
+
+def AttachExternModules(ext_mods: Any) -> Pass:
+    """Nothing: functions of other code are found by name when the model runs, `rd.register_func`"""
+    return Pass(lambda mod: mod, name="AttachExternModules")
 
 
 def __getattr__(name: str) -> Any:

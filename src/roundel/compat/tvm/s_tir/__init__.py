@@ -4,6 +4,7 @@
 from typing import Any
 
 from .. import meta_schedule, tir
+from .. import tir_transform as transform
 from ..tir import BlockRV, LoopRV, SBlockRV, Schedule, ScheduleError, TensorIntrin, Trace
 from . import dlight
 
@@ -12,4 +13,4 @@ def __getattr__(name: str) -> Any:
     return getattr(tir, name)
 
 
-__all__ = ["BlockRV", "LoopRV", "SBlockRV", "Schedule", "ScheduleError", "TensorIntrin", "Trace", "dlight", "meta_schedule"]
+__all__ = ["BlockRV", "LoopRV", "SBlockRV", "Schedule", "ScheduleError", "TensorIntrin", "Trace", "dlight", "meta_schedule", "transform"]

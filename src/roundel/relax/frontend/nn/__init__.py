@@ -14,8 +14,9 @@
 
 from typing import Any
 
-from . import op, spec
-from .core import Module, ModuleDict, ModuleList, Parameter, Sequential, Tensor
+from . import llm, op, spec
+from .core import Module, ModuleDict, ModuleList, Object, Parameter, Sequential, Tensor
+from .extern import ExternModule
 from .layers import GELU, Conv1D, Conv2D, Conv3D, ConvTranspose1D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU
 
 
@@ -31,6 +32,7 @@ __all__ = [
     "Conv3D",
     "ConvTranspose1D",
     "Embedding",
+    "ExternModule",
     "GroupNorm",
     "Identity",
     "LayerNorm",
@@ -38,12 +40,14 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "Object",
     "Parameter",
     "RMSNorm",
     "ReLU",
     "Sequential",
     "SiLU",
     "Tensor",
+    "llm",
     "op",
     "spec",
 ]  # fmt: skip

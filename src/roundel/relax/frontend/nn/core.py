@@ -80,6 +80,20 @@ for _python, _name in {"add": "add", "sub": "subtract", "mul": "multiply", "true
         setattr(Tensor, f"__r{_python}__", _operator(_name, True))
 
 
+class Object:
+    """A value that a method hands to functions of the runtime, such as a cache: ``R.Object``. Derive classes whose methods make the calls."""
+
+    def __init__(self, expr: graph.GraphExpr) -> None:
+        self.expr = expr
+
+    @classmethod
+    def of(cls, expr: graph.GraphExpr) -> Any:
+        """The object that an argument is."""
+        made = cls.__new__(cls)
+        Object.__init__(made, expr)
+        return made
+
+
 class Parameter(Tensor):
     """A weight: its shape and type, and its values (``data``) where they are set. A dimension that is text is symbolic."""
 
@@ -217,23 +231,36 @@ def _export(bb: BlockBuilder, name: str, method: Any, arguments: Mapping[str, An
             if packed is not None:
                 weights = [bb.emit(graph.TupleGetItem(packed, k), w.name) for k, w in enumerate(weights)]
             with _given(params, weights):
-                result = method(*(v.sinfo.value if isinstance(v.sinfo, graph.PrimInfo) else Tensor(v) for v in inputs))
+                result = method(*(_given_as(v, arguments[v.name]) for v in inputs))
             made = bb.emit_output(_value(result))
         bb.emit_func_output(made)
+
+
+def _given_as(var: graph.Var, argument: Any) -> Any:
+    """What a method gets for an argument: a tensor, a number as an expression, or an object of the specified type."""
+    if isinstance(argument, specs.Object):
+        return argument.object_type.of(var)
+    if isinstance(var.sinfo, graph.PrimInfo):
+        return var.sinfo.value
+    return var.sinfo.values[0] if argument is int else Tensor(var)  # type: ignore[attr-defined]
 
 
 def _info(argument: Any, name: str, dim: Any) -> graph.StructInfo:
     if isinstance(argument, specs.Tensor):
         return graph.TensorInfo(tuple(map(dim, argument.shape)), argument.dtype)
-    if isinstance(argument, specs.Int) or argument is int:
+    if isinstance(argument, specs.Int):
         return graph.PrimInfo(INT64, dim(name))
+    if argument is int:
+        return graph.ShapeInfo((dim(name),))
+    if isinstance(argument, specs.Object):
+        return graph.ObjectInfo()
     if isinstance(argument, graph.StructInfo):
         return argument
     raise BuilderError(f"argument {name} is specified by {argument!r}", hint='nn.spec.Tensor(("n", 784), "float32") for a tensor, nn.spec.Int() for a number')
 
 
 def _value(result: Any) -> graph.GraphExpr:
-    if isinstance(result, Tensor):
+    if isinstance(result, Tensor | Object):
         return result.expr
     if isinstance(result, tuple | list):
         return graph.Tuple(tuple(map(_value, result)))
@@ -307,4 +334,4 @@ class ModuleDict(Module):
         return len(self.modules)
 
 
-__all__ = ["Module", "ModuleDict", "ModuleList", "Parameter", "Sequential", "Tensor"]
+__all__ = ["Module", "ModuleDict", "ModuleList", "Object", "Parameter", "Sequential", "Tensor"]

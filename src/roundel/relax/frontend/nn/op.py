@@ -22,9 +22,14 @@ def _builder() -> BlockBuilder:
     return bb
 
 
+def emit(value: graph.GraphExpr) -> graph.Var:
+    """A graph value, bound in the function that is being exported."""
+    return _builder().emit(value)
+
+
 def wrap(value: Any) -> Any:
     """A graph value, bound in the function that is being exported, as a tensor; of a tuple a tuple of tensors."""
-    bound = _builder().emit(value)
+    bound = emit(value)
     if isinstance(bound.sinfo, graph.TupleInfo):
         return tuple(wrap(graph.TupleGetItem(bound, k)) for k in range(len(bound.sinfo.fields)))
     return Tensor(bound)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,4 +21,20 @@ class Int:
     """A whole number that is known when the model runs; dimensions may be made of it."""
 
 
-__all__ = ["Int", "Tensor"]
+@dataclass(frozen=True)
+class Object:
+    """An object, such as a cache; the method gets it as one of this type, a class derived from `nn.Object`."""
+
+    object_type: Any
+
+
+class ModuleSpec(dict):
+    """The specification of methods by name, as `Module.export_tvm` takes it."""
+
+    @staticmethod
+    def from_raw(spec: Mapping[str, Mapping[str, Any]], module: Any = None) -> ModuleSpec:
+        """Of a dictionary; ``module`` is whose methods they are."""
+        return ModuleSpec(spec)
+
+
+__all__ = ["Int", "ModuleSpec", "Object", "Tensor"]
