@@ -85,8 +85,8 @@ class _Inputs:
             if isinstance(info, graph.TupleInfo) or not isinstance(info, graph.TensorInfo):
                 raise RoundelError("an operand of a tensor expression has to be a tensor", why=f"it is {info!r}")
             if info.shape is None or info.dtype is None:
-                raise RoundelError(f"operand {getattr(value, 'name', value)} has no known shape and dtype",
-                                   hint="give it one by match_cast first")
+                raise RoundelError(f"operand {getattr(value, 'name', value)} does not tell its {info.unknown}", why=f"it is {info!r}",
+                                   hint=f"declare a parameter whole, give others a type by R.match_cast: {info.completed}")
             name = getattr(value, "name", None) or chr(ord("A") + len(self.tensors) % 26)
             self.tensors[value] = te.placeholder(tuple(map(self.expr, info.shape)), info.dtype, name)
         return self.tensors[value]

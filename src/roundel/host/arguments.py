@@ -7,6 +7,7 @@ from typing import Any
 
 from ..ir import graph, tir
 from ..ir.dtype import HANDLE, INT64
+from ..ir.errors import LowerError
 from ..ir.escape import assertion
 from ..ir.visit import free_vars
 from .host_builder import HostBuilder, Shape
@@ -33,12 +34,20 @@ def _argument(host: HostBuilder, info: graph.StructInfo, name: str) -> tuple[Any
         host.params.append((tir.Var(number.name + "_handle", HANDLE), number))
         return len(host.params) - 1, Opaque(number, Storage(nbytes(number), "input", home=number))
     if not isinstance(info, graph.TensorInfo) or info.shape is None or info.dtype is None:
-        raise host.error(f"parameter {name} is not a tensor of known rank and dtype, a shape, a number or a tuple of them",
-                         why=f"it is {info!r}", hint="annotate it, as in R.Tensor((n, 3), \"float32\")")
+        raise _undeclared(host, info, name)
     buffer = tir.decl_buffer(info.shape, info.dtype, name)
     host.env.update({d: d for n in info.shape for d in free_vars(n)})
     host.params.append((tir.Var(buffer.name + "_handle", HANDLE), buffer))
     return len(host.params) - 1, Tensor(buffer, Storage(nbytes(buffer), "input", home=buffer))
+
+
+def _undeclared(host: HostBuilder, info: graph.StructInfo, name: str) -> LowerError:
+    """What a parameter lacks to be compiled."""
+    if not isinstance(info, graph.TensorInfo):
+        return host.error(f"parameter {name} is not a tensor, a shape of known length, a number, an object or a tuple of them", why=f"it is {info!r}",
+                          hint='annotate it, as in R.Tensor(("n", 3), "float32")')
+    return host.error(f"parameter {name} does not tell its {info.unknown}", why=f"it is {info!r}",
+                      hint=f"declare it whole; a size that only the run knows has a name: {info.completed}")
 
 
 def _scalar(host: HostBuilder, value: tir.Expr | None, dtype: Any, name: str) -> tuple[int, tir.Expr]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dtype import DType
 from ..node import Node, node
-from ..tir.expr import Expr
+from ..tir.expr import Expr, IntImm
 from ..tir.ops import as_index
 
 
@@ -74,6 +74,18 @@ class TensorInfo(StructInfo):
             shape = tuple(as_index(s) for s in shape)
             ndim = len(shape)
         return shape, None if dtype is None else DType(dtype), ndim, vdevice, layout
+
+    @property
+    def unknown(self) -> str:
+        """What is not known, in words: the rank or the sizes, the element type; empty where all is known."""
+        lacks = {"rank": self.ndim < 0, "sizes": self.shape is None and self.ndim >= 0, "element type": self.dtype is None}
+        return " and ".join(name for name, lacking in lacks.items() if lacking)
+
+    @property
+    def completed(self) -> str:
+        """Such a tensor as a script declares it with nothing unknown: sizes that only the run knows have names."""
+        dims = [f'"n{k}"' for k in range(max(self.ndim, 1))] if self.shape is None else [d.script() if isinstance(d, IntImm) else f'"{d.script()}"' for d in self.shape]
+        return f'R.Tensor(({", ".join(dims)}{"," * (len(dims) == 1)}), "{self.dtype or "float32"}")'
 
     @property
     def size(self) -> Expr | None:
