@@ -222,6 +222,19 @@ def paths_one(
 
 
 @app.command()
+def tuning_rate(
+    models: str = typer.Option("resnet18,mobilenetv2,bert128", help="Names, separated by commas."),
+    count: int = typer.Option(2, help="Kernels of each: those that take longest, up to 2 ms."),
+    trials: int = typer.Option(96, help="Candidates of each."),
+    threads: int = typer.Option(1, help="Number of threads."),
+) -> None:
+    """How many candidates `rd.tune` measures in a second, what each costs in CPU time, and when the first gain came."""
+    from .tuning import run_rate
+
+    run_rate(_list(models), count, trials, threads)
+
+
+@app.command()
 def report(
     charts: str = typer.Option("docs/charts", help="Folder for the charts."),
     into: str = typer.Option("", help="Put the tables between the marks `results: begin` and `results: end` of this file; default: print them."),

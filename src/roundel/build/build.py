@@ -182,10 +182,11 @@ def _called(mod: IRModule) -> set[str]:
 @rare_collection()
 def compile_module(
     mod: IRModule, target: TargetLike | None = None, *, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None,
-    notes: Callable[[], Mapping[str, Any]] = dict,
+    notes: Callable[[], Mapping[str, Any]] = dict, accept: Callable[[Mapping[str, str]], None] | None = None,
 ) -> Built:
     """Lower what is not lowered, generate, compile. ``weights_file``: where weights may be written to while others compile kernels, for
-    ``save`` to have them. ``notes``: what the metadata is to tell besides, asked for at the end. Raises BuildError."""
+    ``save`` to have them. ``notes``: what the metadata is to tell besides, asked for at the end. ``accept`` hears the symbols of kernels by name, equal
+    for equal code, before machine code is made, and may raise what ends it. Raises BuildError."""
     target, mod = target if target is not None else mod.attrs.get("target"), told_apart(mod)
     left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
     if left:
@@ -197,7 +198,7 @@ def compile_module(
     made: list[Unit] = []
     done: dict[str, bytes] = {}
     keys, written = _host_constants(mod), None
-    if pipeline is None and worth_sharing(mod):
+    if pipeline is None and accept is None and worth_sharing(mod):
         def write_weights() -> None:
             nonlocal written
             written = weights_file and _written({key: _constant(mod, key) for key in keys}, weights_file)
@@ -207,6 +208,8 @@ def compile_module(
         mod = lowered(mod, pipeline)
         units = Units(mod, spec)
         made += units.kernels()
+        if accept is not None:
+            accept(units.symbols)
     functions, hosts = _hosts(mod, units, is_timed=spec.backend != "c")  # C source is for where nothing tells the time
     weights = {key: _constant(mod, key) for key in dict.fromkeys([*keys, *(key for f in functions for key in f.constants)])}
     offsets, nbytes = layout(weights)

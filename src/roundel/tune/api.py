@@ -50,13 +50,16 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
     here = runner is None or isinstance(runner, LocalRunner)
     with ExitStack() as stack:
         if builder is None:
-            builder = LocalBuilder(max(usable_cores() - threads, 1))
+            builder = LocalBuilder()
             stack.callback(builder.close)
+        overlaps = threads < usable_cores() or not here
         if runner is None:
-            runner = LocalRunner()
+            runner = LocalRunner(beside=builder if isinstance(builder, LocalBuilder) else None)
+            overlaps = overlaps or runner.beside is not None
             stack.callback(runner.close)
         searched = seconds and seconds * (1 - PATHS * bool(libraries))
-        settings = Settings(threads, searched, trials, space=space, search=search, seed=seed, postprocessors=tuple(postprocessors), mutators=tuple(mutators))
+        settings = Settings(threads, searched, trials, space=space, search=search, seed=seed, postprocessors=tuple(postprocessors), mutators=tuple(mutators),
+                            overlaps=overlaps)
         whole = Whole(mod, found[0].program.target, threads, cases_of(sizes)[0][0]) if mod is not None and found and here and _is_model(mod) else None
         session = Session(found, builder, runner, database, settings, watch, whole)
         if trials != 0:

@@ -71,7 +71,7 @@ class Attempt:
     winner: Entry | None = None
     history: list[tuple[int, float]] = field(default_factory=list)  # after so many trials the best took so many seconds
     _fastest: list[Entry] = field(default_factory=list)
-    _known: dict[Any, Entry] = field(default_factory=dict)  # by what they became (`identity_of`), and by code
+    _known: dict[str, Entry] = field(default_factory=dict)  # by what they became (`identity_of`), and by code
     _twins: list[Entry] = field(default_factory=list)       # of which the search was not told
     _sent: set[int] = field(default_factory=set)            # ways that other processes can go
     _fruitless: int = 0                                     # candidates in a row that gave nothing to measure
@@ -174,7 +174,7 @@ class Attempt:
         """The next candidates, to be scheduled and built where that is done; those that can be scheduled only here are, and have a failure where they
         cannot be. Empty where the search is at its end, or has found nothing for long that is not equal to what was measured."""
         found: list[Entry] = []
-        known = frozenset(k for k in self._known if isinstance(k, str))
+        known = frozenset(self._known)
         while len(found) < count and self._fruitless <= PATIENCE:
             proposed = self.search.propose(count - len(found))
             if not proposed:
@@ -230,7 +230,7 @@ class Attempt:
             self.space.keep_here(entry.candidate)
         return again.source is not None
 
-    def _is_twin(self, entry: Entry, key: Any) -> bool:
+    def _is_twin(self, entry: Entry, key: str) -> bool:
         """Whether another candidate led to what has this key."""
         twin = self._known.setdefault(key, entry)
         if twin is entry or entry.twin is not None:
@@ -281,7 +281,8 @@ class Attempt:
 
     def _keep(self, entry: Entry) -> None:
         """Hold on to the code of the fastest few, and to the champion."""
-        self._known.setdefault(entry.artifact.key if entry.artifact else None, entry)
+        if entry.artifact is not None:
+            self._known.setdefault(entry.artifact.key, entry)
         self._fastest = sorted([*self._fastest, entry], key=lambda e: e.total)
         for e in self._fastest[KEPT:]:
             if e is not self.default and e not in self._recorded:

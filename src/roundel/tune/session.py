@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tuning: tasks are chosen, candidates proposed, built, measured and remembered, until the time, the trials or the candidates are at an end.
 
-While a batch is measured, the next one is scheduled and built, on other cores. At the end the winners are measured against what the untuned
-compiler makes; only one that is surely faster takes its place.
+While a batch is measured, the next one is scheduled and built, on other cores, and while what was measured is thought about too: builders always have
+work. At the end the winners are measured against what the untuned compiler makes; only one that is surely faster takes its place.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -16,7 +17,6 @@ from typing import Any
 
 from ..ir.errors import ScheduleError, TuneError
 from ..ir.record import Record
-from ..target.host import usable_cores
 from .attempt import Attempt, Entry
 from .database import Database
 from .measure import FINAL, Artifact, Builder, Failure, Runner, Twin
@@ -31,7 +31,7 @@ _log = logging.getLogger("roundel.tune")
 @dataclass(frozen=True)
 class Settings:
     """What is asked of a session. ``seconds``: for how long (None: no limit); ``trials``: candidates of all tasks together, those of earlier
-    sessions counted (None: no limit); ``batch``: how many are measured by turns."""
+    sessions counted (None: no limit); ``batch``: how many are measured by turns. ``overlaps``: whether building disturbs nobody who measures."""
 
     threads: int = 1
     seconds: float | None = None
@@ -42,6 +42,7 @@ class Settings:
     seed: int = 0
     postprocessors: Sequence[Any] = ()
     mutators: Sequence[Any] = ()
+    overlaps: bool = True
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Session:
         self.builder, self.runner, self.database, self.settings, self.watch, self.whole = builder, runner, database, settings, watch, whole
         self.begun = time.monotonic()
         self.was_interrupted = False
-        self._waiting = 0  # candidates that are being built
+        self._waiting = 0  # candidates that are being built, or measured
         self.phase = "measuring"
 
     @property
@@ -93,15 +94,16 @@ class Session:
     # --- the search
 
     def _search(self) -> None:
-        overlaps = self.settings.threads < usable_cores()
-        waiting = self._next()
-        while waiting is not None:
-            built = waiting.attempt.built(waiting.entries, [f.result() for f in waiting.futures], self.builder)
-            self._waiting = len(built)
-            following = self._next() if overlaps else None
-            self._measure(waiting.attempt, built)
-            self._waiting = len(following.entries) if following is not None else 0
-            waiting = following if overlaps else self._next()
+        batches: deque[_Batch] = deque()
+        while True:
+            while len(batches) < 1 + self.settings.overlaps and (following := self._next()) is not None:
+                batches.append(following)
+            if not batches:
+                return
+            batch = batches.popleft()
+            built = batch.attempt.built(batch.entries, [f.result() for f in batch.futures], self.builder)
+            self._measure(batch.attempt, built)
+            self._waiting -= len(batch.entries)
 
     def _is_over(self) -> bool:
         s = self.settings

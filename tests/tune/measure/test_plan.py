@@ -56,6 +56,20 @@ def test_what_was_built_before_is_not_built_again():
         assert build(space.plan(space.default, frozenset([first.identity])), Target.host()) == Twin(first.identity)
 
 
+def test_what_becomes_equal_when_it_is_lowered_is_not_compiled_again():
+    """A note on a block makes another program of the same code."""
+    sketch = Sketch("noted", Program(doubled(), Target.host()).schedule, _noted)
+    first, other = (Plan(packed(sketch), {"note": n}) for n in (1, 2))
+    made = build(first, Target.host())
+    assert identity_of(first.source) != identity_of(other.source)
+    assert build(Plan(other.packed, other.choice, frozenset([made.key])), Target.host()) == Twin(made.key)
+
+
+def _noted(sch, choice):
+    sch.annotate(sch.get_block("Y"), "note", choice["note"])
+    return Applied(sch)
+
+
 def test_functions_that_no_other_process_can_import_stay_here():
     schedule = Program(doubled(), Target.host()).schedule
     assert packed(Sketch("closure", schedule, lambda sch, choice: Applied(sch))) is None

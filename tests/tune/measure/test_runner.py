@@ -3,7 +3,9 @@
 
 import os
 import signal
+import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,9 +79,7 @@ def test_a_runner_whose_process_is_killed_starts_another(machine):
 def test_a_compiler_that_dies_costs_one_candidate():
     builder = LocalBuilder(1)
     assert not isinstance(builder.build([Source(contract.good())], Target.host())[0].result(), Failure)
-    process = builder._idle.get()
-    os.kill(process._child.pid, signal.SIGABRT)
-    builder._idle.put(process)
+    os.kill(builder._processes[0]._child.pid, signal.SIGABRT)
     lost, found = [f.result() for f in builder.build([Source(contract.good())] * 2, Target.host())]
     assert isinstance(lost, Failure) and "SIGABRT" in str(lost) and not isinstance(found, Failure)
     builder.close()
@@ -116,6 +116,32 @@ def test_a_request_that_takes_too_long_is_lost_and_the_next_one_is_answered():
     assert time.monotonic() - begun < 5
     process.ask("ping", seconds=lambda at: 30)
     process.close()
+
+
+def test_time_in_which_a_process_stands_still_counts_for_no_limit():
+    process = Process()
+    process.ask("ping", seconds=lambda at: 30)
+    process.pause()
+    threading.Timer(0.6, process.resume).start()
+    process.ask("ping", seconds=lambda at: 0.4)
+    process.close()
+
+
+def test_a_builder_makes_room_for_who_measures():
+    builder = LocalBuilder(2)
+    processes = [p for p in builder._processes if p.ask("ping", seconds=lambda at: 30) is None]
+
+    def all_become(stopped):
+        state = lambda p: Path(f"/proc/{p._child.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        end = time.monotonic() + 10
+        while time.monotonic() < end and not all((state(p) == "T") == stopped for p in processes):
+            time.sleep(0.01)
+        return time.monotonic() < end
+
+    with builder.room(threads=64):
+        assert all_become(stopped=True)
+    assert all_become(stopped=False)
+    builder.close()
 
 
 def test_arguments_are_random_but_the_same_for_a_name():

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...build.build import Built, compile_module
@@ -12,10 +12,14 @@ from ...ir.errors import RoundelError
 from ...ir.module import IRModule
 from ...passes.garbage import rare_collection
 from ...target import Target
-from .job import Artifact, Failure, Source, Twin
+from .job import Artifact, Failure, Source, Twin, code_key
 from .plan import Plan, identity_of
 
 NAME = "candidate"
+
+
+class _Known(Exception):
+    """Lowering has led to code that was built before."""
 
 
 def build_all(sources: Sequence[Source | Plan], target: Target, settings: dict[str, Any],
@@ -31,7 +35,7 @@ def build_all(sources: Sequence[Source | Plan], target: Target, settings: dict[s
 
 def build(source: Source | Plan, target: Target) -> Artifact | Failure | Twin:
     """Code for one program."""
-    identity = ""
+    identity, known = "", frozenset[str]()
     if isinstance(source, Plan):
         try:
             with rare_collection():
@@ -41,12 +45,20 @@ def build(source: Source | Plan, target: Target) -> Artifact | Failure | Twin:
             return Failure("schedule", error.what if isinstance(error, RoundelError) else str(error))
         if identity in known:
             return Twin(identity)
+    layouts = source.layouts
+
+    def accept(symbols: Mapping[str, str]) -> None:
+        if (key := code_key(symbols[NAME], layouts)) in known:
+            raise _Known(key)
+
     try:
         func = source.func.with_attr("global_symbol", NAME)
-        built = compile_module(IRModule({NAME: func}, {"target": target}), target)
+        built = compile_module(IRModule({NAME: func}, {"target": target}), target, accept=accept)
+    except _Known as found:
+        return Twin(str(found))
     except (RoundelError, RecursionError, MemoryError) as error:
         return Failure("build", f"{type(error).__name__}: {error}")
-    return artifact_of(built, source.layouts, identity)
+    return artifact_of(built, layouts, identity)
 
 
 def artifact_of(built: Built, layouts: Any = None, identity: str = "") -> Artifact:

@@ -72,9 +72,14 @@ class Artifact:
     identity: str = ""  # that of the program before it was lowered, where the builder tells
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> str:
         """Equal where code and layouts are."""
-        return self.symbol, tuple((k, repr(m.final_indices), shape) for k, (m, shape) in sorted(self.layouts.items()))
+        return code_key(self.symbol, self.layouts)
+
+
+def code_key(symbol: str, layouts: Mapping[int, tuple[tir.IndexMap, tuple[int, ...]]]) -> str:
+    """Equal for programs whose code and layouts of constants are equal."""
+    return f"{symbol} {[(k, repr(m.final_indices), shape) for k, (m, shape) in sorted(layouts.items())]}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Twin:
-    """What a `Plan` has become is what was built before: ``identity`` is one of those that it knows."""
+    """What a `Plan` has become, as a program or as code, is what was built before: ``identity`` is one of those that it knows."""
 
     identity: str
 

@@ -72,7 +72,8 @@ def identity_of(source: Source) -> str:
 
 @dataclass(frozen=True)
 class Plan:
-    """A choice of decisions for a sketch, that of ``packed``. ``known``: identities of what was built before, which nobody needs again.
+    """A choice of decisions for a sketch, that of ``packed``. ``known``: identities, and keys of code, of what was built before, which
+    nobody needs again.
 
     Its ``func`` and ``layouts`` are those of `Source`, made when they are asked for: raises ScheduleError, and RuntimeError where the sketch is not to be
     had in this process."""

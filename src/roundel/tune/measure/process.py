@@ -38,6 +38,8 @@ class Process:
         self.memory, self.cpus = memory, cpus
         self._child: subprocess.Popen[bytes] | None = None
         self._buffer = b""
+        self._paused_since: float | None = None
+        self._paused = 0.0  # seconds altogether
 
     def ask(self, kind: str, *arguments: Any, seconds: Callable[[Any], float]) -> Any:
         """The answer to a request. While it works, the child tells what it is at; ``seconds`` says how long that may take (first for None).
@@ -60,6 +62,26 @@ class Process:
         finally:
             if not answered:
                 self.close()
+
+    def pause(self) -> None:
+        """Let the child stand still, which may be called by another thread; the time until `resume` counts for no limit."""
+        self._paused_since = time.monotonic()
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the child go on."""
+        since, self._paused_since = self._paused_since, None
+        self._paused += time.monotonic() - since if since is not None else 0.0
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        child = self._child
+        if child is not None:
+            child.send_signal(number)  # nothing where it is over
+
+    def _stood_still(self) -> float:
+        since = self._paused_since
+        return self._paused + (time.monotonic() - since if since is not None else 0.0)
 
     def close(self) -> None:
         """End the child, whatever it does."""
@@ -84,17 +106,20 @@ class Process:
 
     def _receive(self, seconds: float) -> Any:
         """The next message; raises TimeoutError, EOFError."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + seconds - self._stood_still()
         (length,) = _LENGTH.unpack(self._read(_LENGTH.size, end))
         return pickle.loads(self._read(length, end))
 
     def _read(self, count: int, end: float) -> bytes:
+        """So many bytes; ``end`` is when the time is over if the child does not stand still."""
         assert self._child is not None and self._child.stdout is not None
         source = self._child.stdout.fileno()
         while len(self._buffer) < count:
-            left = end - time.monotonic()
-            if left <= 0 or not select.select([source], [], [], left)[0]:
+            left = end + self._stood_still() - time.monotonic()
+            if left <= 0:
                 raise TimeoutError
+            if not select.select([source], [], [], left)[0]:
+                continue  # if it stood still, there is time left
             more = os.read(source, 1 << 20)
             if not more:
                 raise EOFError

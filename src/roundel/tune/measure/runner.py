@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any, Protocol
 
@@ -49,14 +50,15 @@ class Runner(Protocol):
 
 
 class LocalBuilder:
-    """Builds in child processes of this machine. ``count``: how many (default: as many as there are cores, without those that measure)."""
+    """Builds in child processes of this machine. ``count``: how many (default: as many as there are cores)."""
 
     def __init__(self, count: int = 0, seconds: float = BUILD_SECONDS, memory: int = MEMORY) -> None:
-        self.count = count or max(usable_cores() - 1, 1)
+        self.count = count or usable_cores()
         self.seconds = seconds
-        self._idle: queue.LifoQueue[Process] = queue.LifoQueue()
-        for _ in range(self.count):
-            self._idle.put(Process(memory))
+        self._processes = [Process(memory) for _ in range(self.count)]
+        self._idle: queue.PriorityQueue[int] = queue.PriorityQueue()  # those that stand still least first
+        for k in range(self.count):
+            self._idle.put(k)
         self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="roundel-tune-build")
 
     def build(self, sources: Sequence[Source | Plan], target: Target) -> list[Future[Artifact | Failure | Twin]]:
@@ -65,27 +67,39 @@ class LocalBuilder:
         return [self._threads.submit(self._one, source, target, settings) for source in sources]
 
     def _one(self, source: Source | Plan, target: Target, settings: dict[str, Any]) -> Artifact | Failure | Twin:
-        process = self._idle.get()
+        at = self._idle.get()
         try:
-            return process.ask("build", [source], target, settings, seconds=lambda at: self.seconds)[0]
+            return self._processes[at].ask("build", [source], target, settings, seconds=lambda _: self.seconds)[0]
         except Lost as lost:
             return Failure("build", str(lost.failure))
         finally:
-            self._idle.put(process)
+            self._idle.put(at)
+
+    @contextmanager
+    def room(self, threads: int) -> Iterator[None]:
+        """Within, as many cores as ``threads`` asks for are left to whoever measures: processes that would need them stand still."""
+        still = self._processes[max(usable_cores() - threads, 0):]
+        for process in still:
+            process.pause()
+        try:
+            yield
+        finally:
+            for process in still:
+                process.resume()
 
     def close(self) -> None:
         """End the child processes."""
         self._threads.shutdown(cancel_futures=True)
-        while not self._idle.empty():
-            self._idle.get().close()
+        for process in self._processes:
+            process.close()
 
 
 class LocalRunner:
     """Measures in a child process of this machine, on the cores that have the least to do. ``seconds``: the time limit of a candidate, ``memory``
-    what it may take, in bytes."""
+    what it may take, in bytes. ``beside``: who builds on this machine, and makes room meanwhile."""
 
-    def __init__(self, seconds: float = RUN_SECONDS, memory: int = MEMORY) -> None:
-        self.seconds, self.memory = seconds, memory
+    def __init__(self, seconds: float = RUN_SECONDS, memory: int = MEMORY, beside: LocalBuilder | None = None) -> None:
+        self.seconds, self.memory, self.beside = seconds, memory, beside
         self._process: Process | None = None
         self._room = 0
         self._number = 0
@@ -93,6 +107,11 @@ class LocalRunner:
     def race(self, job: Job, reference: Artifact, champion: Artifact, challengers: Sequence[Artifact],
              effort: Effort = QUICK, seconds: float = 0.0) -> tuple[Timed, list[Timed | Failure]]:
         """As the protocol says."""
+        with self.beside.room(job.threads) if self.beside is not None else nullcontext():
+            return self._race(job, reference, champion, challengers, effort, seconds)
+
+    def _race(self, job: Job, reference: Artifact, champion: Artifact, challengers: Sequence[Artifact],
+              effort: Effort, seconds: float) -> tuple[Timed, list[Timed | Failure]]:
         found: dict[int, Timed | Failure] = {}
         while True:
             left = [k for k in range(len(challengers)) if k not in found]
