@@ -452,8 +452,8 @@ class _Tune:
         For how long (what is reached first ends the search, as Ctrl-C does; without either there
         are 64 trials for each task):
 
-        - ``seconds``, and ``trials``: candidates in all, those of earlier sessions in the same
-          database counted.
+        - ``seconds``, import of the model and the last comparisons counted, and ``trials``:
+          candidates in all, those of earlier sessions in the same database counted.
 
         How it is searched:
 
@@ -481,14 +481,14 @@ class _Tune:
         from .backends import known
         from .tune.api import tune as tune_tasks
 
-        is_list = isinstance(model, list)
+        begun, is_list = time.monotonic(), isinstance(model, list)
         given = None if is_list else _as_tuned(model, example_inputs, dynamic)
         names = known.wanted(options.choose("libraries", libraries))
         with options.override(libraries="off"):
             found = model if is_list else self.tasks(given, target=target, sizes=sizes)
             return tune_tasks(found, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
                               seed=seed, watch=watch, mod=given if isinstance(given, IRModule) else None, sizes=sizes, postprocessors=postprocessors,
-                              mutators=mutators, libraries=names, target=target)
+                              mutators=mutators, libraries=names, target=target, begun=begun)
 
     def tasks(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None,
               sizes: Any = None) -> list[Task]:

@@ -16,9 +16,11 @@ from roundel.strategy.records import Timing
 from roundel.strategy.replay import replay
 from roundel.target import Target
 from roundel.tune.database import Database
-from roundel.tune.measure import Failure, Plan
+from roundel.tune.measure import FINAL, Failure, Plan
 from roundel.tune.search import Exhaustive
+from roundel.tune.session import Session, Settings
 from roundel.tune.space import Candidate, Space
+from roundel.tune.whole import Whole
 
 from .programs import FakeBuilder, FakeRunner, completed, doubled, product
 
@@ -153,6 +155,19 @@ def test_small_spaces_are_searched_to_their_end(db):
 def test_time_ends_the_search(db):
     result = run(product(), db, seconds=0.01)
     assert result.rows[0].trials <= 16
+
+
+def test_time_for_the_end_is_kept(db, monkeypatch):
+    """Of the time that is asked for: a batch, the last races, and twice compiling and running the model."""
+    result = run(product(), db, trials=8)
+    session = Session([], FakeBuilder(), FakeRunner(), Database(db), Settings(seconds=100.0), whole=Whole(None, TARGET, 1, {}, seconds=5.0))
+    session.attempts, session._batch, session._compiling = result.attempts, 2.0, 10.0
+    races = result.attempts[0].seconds_of(FINAL)
+    assert 0 < races == pytest.approx(40 * 2e-3 * (1 + len(result.attempts[0].finalists)))
+    for elapsed, over in ((67, False), (69, True)):
+        monkeypatch.setattr(Session, "elapsed", elapsed)
+        assert session._time_is_over() == over
+    assert session._share_of_the_last_races() == pytest.approx(min(1.0, 1.0 / races))
 
 
 @pytest.mark.parametrize("settings", [{"seconds": 0}, {"trials": 0}, {"search": "magic"}, {"space": "everything"}])

@@ -2,6 +2,7 @@
 """Winners inside of their model: times of kernels with records and without, by turns."""
 
 import numpy as np
+import pytest
 
 import roundel as rd
 from roundel.ir.digest import structural_digest
@@ -12,7 +13,7 @@ from roundel.strategy.replay import record_of
 from roundel.target import Target
 from roundel.tune import api as tune_api
 from roundel.tune.space import Space
-from roundel.tune.whole import Whole
+from roundel.tune.whole import Proposed, Whole
 
 from .programs import FakeBuilder, FakeRunner
 
@@ -45,16 +46,44 @@ def test_a_model_whose_sizes_are_not_known_is_not_compared():
     assert Whole(Layer, Target.host(), 1, {}).ratios({}) == {}
 
 
-def test_tuning_a_model_ends_with_the_model(tmp_path, monkeypatch):
-    asked, first = [], []
-    made = {n: [(2.0, 1.0)] * 9 for n in rd.tune.tasks(Layer, sizes={"n": 64})[0].names}
-    monkeypatch.setattr(tune_api, "LocalRunner", FakeRunner)  # what is measured elsewhere is not compared here
-    monkeypatch.setattr(Whole, "ratios", lambda self, records: asked.append(dict(records)) or made)
+@pytest.fixture
+def tuned(tmp_path, monkeypatch):
+    """What tuning gives for a layer whose default is the slowest schedule, where the comparisons inside of the model give these ratios."""
 
-    def seconds(func):
-        """The default, which is measured first, is slower than all others."""
-        first.append(structural_digest(func))
-        return 1e-3 if first[-1] == first[0] else 5e-4
+    def run(of_kernels, of_model):
+        asked, first = [], []
+        made = {n: [(of_kernels, 1.0)] * 9 for n in rd.tune.tasks(Layer, sizes={"n": 64})[0].names}
+        monkeypatch.setattr(tune_api, "LocalRunner", FakeRunner)  # what is measured elsewhere is not compared here
+        monkeypatch.setattr(Whole, "ratios", lambda self, records: asked.append(dict(records)) or made)
+        monkeypatch.setattr(Whole, "total", lambda self, proposed, other: asked.append(dict(proposed.schedules)) or [of_model] * 9)
 
-    result = rd.tune(Layer, sizes={"n": 64}, threads=1, trials=8, db=tmp_path / "x.jsonl", builder=FakeBuilder(), runner=FakeRunner(seconds))
-    assert len(asked) == 1 and len(asked[0]) == 1 and not result.rows[0].is_tuned
+        def seconds(func):
+            """The default, which is measured first, is slower than all others."""
+            first.append(structural_digest(func))
+            return 1e-3 if first[-1] == first[0] else 5e-4
+
+        result = rd.tune(Layer, sizes={"n": 64}, threads=1, trials=8, db=tmp_path / "x.jsonl", builder=FakeBuilder(), runner=FakeRunner(seconds))
+        return result, [len(records) for records in asked]
+
+    return run
+
+
+def test_tuning_a_model_ends_with_the_model(tuned):
+    result, asked = tuned(of_kernels=0.5, of_model=0.8)
+    assert asked == [1, 1] and result.rows[0].is_tuned and result.model_gain == pytest.approx(1.25) and "end to end  " in str(result)
+
+
+def test_a_winner_that_is_slower_inside_of_the_model_gives_way(tuned):
+    result, asked = tuned(of_kernels=2.0, of_model=0.8)
+    assert asked == [1] and not result.rows[0].is_tuned and result.model_gain is None
+
+
+def test_winners_by_which_the_model_is_not_faster_give_way(tuned):
+    result, asked = tuned(of_kernels=0.5, of_model=0.995)
+    assert asked == [1, 1] and not result.rows[0].is_tuned and result.model_gain is None
+
+
+def test_a_model_is_compiled_once_for_all_comparisons():
+    whole = Whole(Layer, Target.host(), 1, {"n": 64}, seconds=0.0)
+    assert whole.build() is whole.build(Proposed({}))
+    assert len(whole.total(Proposed(), Proposed())) == 8

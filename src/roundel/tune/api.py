@@ -20,9 +20,9 @@ from .measure import Builder, LocalBuilder, LocalRunner, Runner
 from .paths import Compared, Paths
 from .result import Result
 from .search import search_named
-from .session import Session, Settings
+from .session import INSIDE, Session, Settings
 from .task import Task, cases_of, threads_of
-from .whole import Whole
+from .whole import SECONDS, Whole
 
 PATHS = 0.25  # share of the time for the comparison with libraries, where there are any
 TRIALS = 64  # for each task, where neither a time nor a number of trials is given
@@ -32,12 +32,12 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
          search: Any = "evolutionary", db: Database | str | os.PathLike[str] | None = None, builder: Builder | None = None, runner: Runner | None = None,
          seed: int = 0, watch: Callable[[Session], None] = lambda session: None, mod: IRModule | None = None,
          sizes: Any = None, postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = (), libraries: Sequence[str] = (),
-         target: TargetLike | None = None) -> Result:
+         target: TargetLike | None = None, begun: float | None = None) -> Result:
     """Measure schedules of tasks and keep the fastest in a database; ``rd.tune`` says what the arguments are. ``mod`` is the model that the tasks are
     of, ``sizes`` what they were made for: at the end the winners are compared inside of it, and with what the backends ``libraries`` have for its parts.
-    Raises RoundelError."""
+    ``begun``: when the time begins to count (of ``time.monotonic``; None: now). Raises RoundelError."""
     search_named(search)
-    threads, begun = threads_of(threads), time.monotonic()
+    threads, begun = threads_of(threads), time.monotonic() if begun is None else begun
     if not (seconds is None or seconds > 0) or not (trials is None or trials > 0 or (trials == 0 and libraries)):
         raise OptionError("there is no time to tune", hint="give seconds above 0, and at least one trial, or none and libraries to compare with")
     if libraries and (mod is None or not _is_model(mod)):
@@ -60,8 +60,11 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
         searched = seconds and seconds * (1 - PATHS * bool(libraries))
         settings = Settings(threads, searched, trials, space=space, search=search, seed=seed, postprocessors=tuple(postprocessors), mutators=tuple(mutators),
                             overlaps=overlaps)
-        whole = Whole(mod, found[0].program.target, threads, cases_of(sizes)[0][0]) if mod is not None and found and here and _is_model(mod) else None
-        session = Session(found, builder, runner, database, settings, watch, whole)
+        whole = None
+        if mod is not None and found and here and _is_model(mod):
+            compared_for = SECONDS if searched is None else min(SECONDS, INSIDE * searched)
+            whole = Whole(mod, found[0].program.target, threads, cases_of(sizes)[0][0], compared_for)
+        session = Session(found, builder, runner, database, settings, watch, whole, begun)
         if trials != 0:
             session.run()
         compared: list[Compared] = []
@@ -69,7 +72,7 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
             end = float("inf") if seconds is None else begun + seconds
             machine = driver.target_of(target, mod)
             compared = Paths(mod, machine, threads, libraries, cases_of(sizes), database, runner, end).run()
-    return Result(session.attempts, time.monotonic() - begun, database.path, session.was_interrupted, compared)
+    return Result(session.attempts, time.monotonic() - begun, database.path, session.was_interrupted, compared, session.inside)
 
 
 def _is_model(mod: IRModule) -> bool:

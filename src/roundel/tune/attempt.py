@@ -325,12 +325,16 @@ class Attempt:
         ratios = [sum(t for t, _ in row) / max(sum(d for _, d in row), 1e-12) for row in zip(*rounds, strict=True)]
         if median(ratios) <= 1 - GAIN / 2:
             return False
+        self.give_way(median(ratios))
+        return True
+
+    def give_way(self, ratio: float = 1.0) -> None:
+        """Leave its place to the default: inside of the model the winner takes ``ratio`` times as long, or no less."""
         assert self.winner is not None  # decided
-        slower = tuple(max(median(ratios), 1.0) * s for s in self.default.seconds)
+        slower = tuple(max(ratio, 1.0) * s for s in self.default.seconds)
         for entry in self._recorded:  # they were no faster than the winner
             entry.seconds = tuple(map(max, entry.seconds, slower))
         self.winner = self.default
-        return True
 
     def timings(self, entry: Entry) -> tuple[Timing, ...]:
         """Its times by size."""
@@ -338,9 +342,19 @@ class Attempt:
         return tuple(Timing(tuple(case.sizes.get(n, 1) for n in names), s, entry.spread, entry.runs)
                      for case, s in zip(self.task.cases, entry.seconds, strict=False))
 
+    @property
+    def finalists(self) -> list[Entry]:
+        """Those that race against the default at the end."""
+        return [e for e in dict.fromkeys([*self._fastest, *self._recorded]) if e is not self.default and e.artifact is not None]
+
+    def seconds_of(self, effort: Effort) -> float:
+        """About how long the last race takes."""
+        count = len(self.finalists) if self.is_open else 0
+        return (1 + count) * effort.rounds[-1] * sum(max(effort.turn_seconds, s) for s in self.default.seconds) if count else 0.0
+
     def decide(self, runner: Runner, effort: Effort) -> None:
         """Let the fastest candidates race against the default; ``winner`` is the fastest that is surely faster, or else the default. Raises RuntimeError."""
-        finalists = [e for e in dict.fromkeys([*self._fastest, *self._recorded]) if e is not self.default and e.artifact is not None]
+        finalists = self.finalists
         self.winner = self.default
         if not finalists:
             return

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import Any
 
 from .. import driver
@@ -37,7 +36,7 @@ from .measure import FINAL, Argument, Artifact, Failure, Job, Runner, Timed
 from .measure.build import NAME, artifact_of
 from .measure.race import race
 from .measured import Measured
-from .verdict import GAIN, combined, is_faster
+from .verdict import combined, faster_inside, is_faster
 from .whole import Proposed, Whole
 
 KIND = "library"  # of the choice
@@ -173,17 +172,14 @@ class Paths:
         """Those that won keep their paths if the model as a whole is faster by them; else those of them that save most, half as many, and so on."""
         winners = sorted((c for c in found if c.taken != GENERATED), key=lambda c: -c.saved)
         whole = Whole(self.mod, self.target, self.threads, self.cases[0][0])
+
+        def measured(some: Sequence[Compared]) -> Sequence[float]:
+            return whole.total(Proposed(choices={c.signature: self._record(c, backends) for c in some}, kept=self.measured), Proposed(kept=self.measured))
+
         with options.override(libraries=None):
-            while winners and not self._is_faster(whole, winners, backends):
-                winners = winners[: len(winners) // 2]
-        kept = {c.signature for c in winners}
+            kept = {c.signature for c in faster_inside(winners, measured)[0]}
         note = "inside of the model it is not faster"
         return [c if c.taken == GENERATED or c.signature in kept else replace(c, taken=GENERATED, note=note) for c in found]
-
-    def _is_faster(self, whole: Whole, winners: Sequence[Compared], backends: Sequence[Backend]) -> bool:
-        choices = {c.signature: self._record(c, backends) for c in winners}
-        ratios = whole.total(Proposed(choices=choices, kept=self.measured), Proposed(kept=self.measured))
-        return not ratios or median(ratios) <= 1 - GAIN / 2
 
     def _record(self, compared: Compared, backends: Sequence[Backend]) -> ChoiceRecord:
         measured = {GENERATED, *compared.seconds, *compared.wrong, *compared.failed}

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from ..ir import tir
@@ -42,13 +43,15 @@ class Row:
 @dataclass(frozen=True, eq=False)
 class Result:
     """What ``rd.tune`` gives: the rows by task, also under the kernels' names, ``result["main"]``. ``seconds``: for how long it tuned. ``paths``: parts
-    of the model with the times of generated code and of libraries."""
+    of the model with the times of generated code and of libraries. ``inside``: what a run of the model took with the winners, relative to one without
+    them, by turns; nothing where that was not measured, or no winner stayed."""
 
     attempts: Sequence[Attempt]
     seconds: float
     database: Path | None
     was_interrupted: bool = False
     paths: Sequence[Compared] = ()
+    inside: Sequence[float] = ()
 
     @property
     def rows(self) -> list[Row]:
@@ -91,6 +94,11 @@ class Result:
         before, after = self.model_ms()
         return before / after if after else 1.0
 
+    @property
+    def model_gain(self) -> float | None:
+        """How many times as fast as untuned a run of the model is, measured from end to end; None where it was not measured."""
+        return 1 / median(self.inside) if self.inside else None
+
     def report(self, path: str | os.PathLike[str], title: str = "") -> None:
         """Write a page of HTML that needs nothing else: for each task how it became faster, what its candidates took by their decisions, and how well
         that was predicted. ``title``: what was tuned. Raises RoundelError."""
@@ -103,7 +111,7 @@ class Result:
         """For JSON."""
         before, after = self.model_ms()
         return {"tasks": [asdict(r) | {"gain": r.gain} for r in self.rows], "default_ms": before, "best_ms": after, "gain": self.gain,
-                "paths": [asdict(c) for c in self.paths], "trials": sum(r.trials for r in self.rows), "seconds": self.seconds,
+                "model_gain": self.model_gain, "paths": [asdict(c) for c in self.paths], "trials": sum(r.trials for r in self.rows), "seconds": self.seconds,
                 "database": str(self.database) if self.database else None, "interrupted": self.was_interrupted}
 
     def __str__(self) -> str:
@@ -112,7 +120,10 @@ class Result:
             times = f"{_ms(r.default_ms)} {_ms(r.best_ms)} {r.gain:5.2f}x" if r.default_ms is not None else r.note or "not measured"
             lines.append(f"{r.name[:40]:40s} {r.weight:6g} {r.trials:6d} {times}")
         before, after = self.model_ms()
-        return "\n".join([*lines, f"{'together':40s} {'':13s} {_ms(before)} {_ms(after)} {self.gain:5.2f}x", *map(str, self.paths)])
+        lines.append(f"{'together':40s} {'':13s} {_ms(before)} {_ms(after)} {self.gain:5.2f}x")
+        if self.model_gain is not None:
+            lines.append(f"{'the model, from end to end':40s} {'':35s} {self.model_gain:5.2f}x")
+        return "\n".join([*lines, *map(str, self.paths)])
 
     __repr__ = __str__
 

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import comb
 from statistics import median
+from typing import TypeVar
 
+T = TypeVar("T")
 GAIN = 0.01       # least share of the time that a winner must save
 CONFIDENCE = 0.95
 
@@ -26,6 +28,18 @@ def upper_bound(ratios: Sequence[float], confidence: float = CONFIDENCE) -> floa
 def is_faster(ratios: Sequence[float]) -> bool:
     """Whether times relative to the default's show a gain that is large enough and sure."""
     return upper_bound(ratios) <= 1 - GAIN
+
+
+def faster_inside(winners: Sequence[T], measured: Callable[[Sequence[T]], Sequence[float]]) -> tuple[list[T], Sequence[float]]:
+    """Those of what won by itself, what saves most first, by which a model as a whole is faster, all or the first half or half as many, and so on; and
+    what its run takes with them, relative to one without any, by round. ``measured`` gives that (nothing where it cannot be measured: all are kept)."""
+    kept = list(winners)
+    while kept:
+        ratios = measured(kept)
+        if not ratios or is_faster(ratios):
+            return kept, ratios
+        kept = kept[: len(kept) // 2]
+    return [], ()
 
 
 def combined(history: Sequence[Sequence[float]], weights: Sequence[float], seconds: Sequence[float]) -> list[float]:

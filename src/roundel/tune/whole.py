@@ -65,12 +65,14 @@ class Proposed:
 
 @dataclass(frozen=True)
 class Whole:
-    """A model to compare in: its module, the machine, the threads of a run, and values of symbolic sizes."""
+    """A model to compare in: its module, the machine, the threads of a run, and values of symbolic sizes. ``seconds``: for all rounds of a comparison."""
 
     mod: IRModule
     target: Target
     threads: int
     sizes: Mapping[str, int]
+    seconds: float = SECONDS
+    _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # what was compiled, with what it was compiled from
 
     def ratios(self, records: Mapping[str, Record]) -> dict[str, list[tuple[float, float]]]:
         """Seconds of each kernel in a run, with the records and without them, by round. Empty where the model cannot be run with random inputs."""
@@ -82,7 +84,7 @@ class Whole:
             _log.warning("winners are not compared inside of the model, which does not run with random inputs: %s", error)
             return {}
 
-    def total(self, proposed: Records, other: Records) -> list[float]:
+    def total(self, proposed: Proposed, other: Proposed) -> list[float]:
         """What a run takes with the first records, relative to one with the others, by round. Empty where the model cannot be run with random inputs."""
         try:
             functions = [self._compiled(r, profile=False) for r in (proposed, other)]
@@ -91,7 +93,7 @@ class Whole:
             _log.warning("paths are not compared inside of the model, which does not run with random inputs: %s", error)
             return []
         ratios: list[float] = []
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + self.seconds
         while len(ratios) < ROUNDS and (len(ratios) < LEAST or time.monotonic() < end):
             seconds = [0.0, 0.0]
             for k in (0, 1) if len(ratios) % 2 else (1, 0):
@@ -99,10 +101,16 @@ class Whole:
             ratios.append(seconds[0] / seconds[1])
         return ratios
 
-    def _compiled(self, records: Any, profile: bool = True) -> Any:
-        built = driver.compile_module(self.mod, target=self.target, records=records)
-        executable = built.load(threads=self.threads, profile=profile)
+    def _compiled(self, records: Proposed, profile: bool = True) -> Any:
+        executable = self.build(records).load(threads=self.threads, profile=profile)
         return executable["main" if "main" in executable else next(iter(executable))]
+
+    def build(self, records: Proposed = Proposed()) -> Any:
+        """The model compiled with some records, once. Raises RoundelError."""
+        key = tuple(map(id, (*records.schedules.values(), *records.choices.values(), records.kept)))  # which are kept as long as this
+        if key not in self._made:
+            self._made[key] = driver.compile_module(self.mod, target=self.target, records=records), records
+        return self._made[key][0]
 
     def _inputs(self, function: Any) -> list[Any]:
         """Random ones. Raises KeyError for a size that has no value."""
@@ -111,7 +119,7 @@ class Whole:
 
     def _by_turns(self, tuned: Any, untuned: Any, inputs: Sequence[Any]) -> dict[str, list[tuple[float, float]]]:
         found: dict[str, list[tuple[float, float]]] = {}
-        end = time.monotonic() + SECONDS
+        end = time.monotonic() + self.seconds
         for number in range(-1, ROUNDS):
             if number >= LEAST and time.monotonic() > end:
                 break

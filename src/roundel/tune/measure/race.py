@@ -10,6 +10,7 @@ within the noise of the champion.
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,14 +28,16 @@ from .job import Artifact, Failure, Job, Timed
 class Effort:
     """How much is measured. ``rounds``: after each of these numbers of rounds the slower half leaves; the last is the end. ``turn_seconds``:
     what a turn lasts at least. ``hopeless``: times slower than the champion from which on one run is enough. ``near``: shares of the
-    champion's time within which nobody leaves."""
+    champion's time within which nobody leaves. ``seconds``: after which no round begins but the first `LEAST`."""
 
     rounds: tuple[int, ...] = (3, 6, 12)
     turn_seconds: float = 1.5e-3
     hopeless: float = 3.0
     near: float = 0.02
+    seconds: float = float("inf")
 
 
+LEAST = 8  # rounds: fewer leave a paired test unsure
 QUICK = Effort()
 FINAL = Effort(rounds=(40,), turn_seconds=2e-3)
 _cores: list[Cores] = []
@@ -136,7 +139,10 @@ def _rounds(job: Job, leader: _Runner, running: dict[int, _Runner], effort: Effo
     for runner in (leader, *running.values()):
         runner.calls = [max(1, round(effort.turn_seconds / seconds)) for seconds in runner.first]
         runner.times = [[] for _ in job.cases]
+    end = time.monotonic() + effort.seconds
     for number in range(effort.rounds[-1]):
+        if number >= LEAST and time.monotonic() > end:
+            return
         turns = [(k, c) for k in (-1, *running) for c in range(len(job.cases))]
         rng.shuffle(turns)
         for k, c in turns:
