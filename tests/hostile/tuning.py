@@ -73,29 +73,42 @@ def harm(rng: random.Random, folder: Path) -> Iterator[str]:
 
 def killed(rng: random.Random, folder: Path) -> Iterator[str]:
     """``kill -9`` at a random moment loses nothing that was committed, and the next session goes on."""
-    path, seen = folder / "db", 0
+    path = folder / "db"
+    yield from kill(path, rng)
+    known = len(Database(path))
+    result = rd.tune(product(), threads=1, db=path, builder=FakeBuilder(), runner=FakeRunner(lambda func: 1e-3), search="random", trials=known + 4)
+    if result.rows[0].trials < known:
+        yield f"the next session knows {result.rows[0].trials} of {known} trials"
+
+
+def kill(path: Path, rng: random.Random) -> Iterator[str]:
+    """One session on a database that may have been through others, ended at a random moment after it wrote something."""
+    before = path.read_bytes() if path.exists() else b""
+    seen = before
     paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
     child = subprocess.Popen([sys.executable, "-c", SESSION, str(path)], env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
     try:
         end = time.monotonic() + 180
-        while time.monotonic() < end and child.poll() is None and not (path.exists() and path.stat().st_size):
+        while time.monotonic() < end and child.poll() is None and not (path.exists() and path.stat().st_size > len(before)):
             time.sleep(0.02)
         moment = time.monotonic() + rng.uniform(0, 0.8)
         while path.exists() and time.monotonic() < moment:
-            seen = path.read_bytes().count(b"\n")
+            seen = path.read_bytes()
             time.sleep(0.005)
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
-    database = Database(path)
-    if not seen:
+    if seen == before:
         yield f"the session wrote nothing: exit status {child.returncode}"
-        return
-    if len(database) < seen or database.skipped:
-        yield f"of {seen} lines {len(database)} are left, and {dict(database.skipped)} were left out"
-    result = rd.tune(product(), threads=1, db=path, builder=FakeBuilder(), runner=FakeRunner(lambda func: 1e-3), search="random", trials=len(database) + 4)
-    if result.rows[0].trials < len(database):
-        yield f"the next session knows {result.rows[0].trials} of {len(database)} trials"
+    database, committed = Database(path), seen.count(b"\n")
+    skipped = sum(database.skipped.values())
+    if not path.read_bytes().startswith(seen) or len(database) + skipped < committed or skipped > _torn(before):
+        yield f"of {committed} lines {len(database)} are left, and {dict(database.skipped)} were left out"
+
+
+def _torn(content: bytes) -> int:
+    """Lines that earlier kills have cut off."""
+    return sum(not line.endswith(b"}") for line in content.splitlines())
 
 
 def no_disk(rng: random.Random, folder: Path) -> Iterator[str]:

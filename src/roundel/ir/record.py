@@ -47,13 +47,26 @@ class Rival:
 
 
 @dataclass(frozen=True)
+class Guarded:
+    """Another schedule of a program with symbolic sizes, which runs where the size number ``size``, in the order in which the parameters name them, is no
+    more than ``most``. It lays constants out as the record does."""
+
+    most: int
+    sketch: str
+    decisions: Mapping[str, Any]
+    trace: Sequence[Any]
+    size: int = 0
+
+
+@dataclass(frozen=True)
 class Record:
     """One measured schedule of a program.
 
     ``sketch`` and ``decisions`` tell a reader where it came from. ``trace`` are its steps and ``layouts`` those of the constants, by the position
     of the parameter, both as `roundel.strategy.replay` reads them; without a trace it is a trial, which is remembered and not compiled from. ``error`` says how
     the candidate failed. ``default`` is what the untuned kernel took, in seconds, measured in turn with this one. ``by`` and ``at`` (seconds
-    since 1970) say who measured it and when, ``versions`` with what, ``name`` what the kernel was called then.
+    since 1970) say who measured it and when, ``versions`` with what, ``name`` what the kernel was called then. ``variants`` run in its place where their
+    guards hold, the first that does.
     """
 
     key: Key
@@ -69,6 +82,7 @@ class Record:
     at: float = 0.0
     versions: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
+    variants: tuple[Guarded, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -20,6 +20,7 @@ from ..ir.record import Record, Rival, Timing
 from ..ir.visit import statements
 from ..schedule.schedule import Schedule
 from ..schedule.trace import Trace, index_map_data
+from .guarded import guarded
 from .program import Program
 from .records import key_of, sizes_of
 from .sketch import Applied
@@ -51,7 +52,19 @@ def record_of(program: Program, sketch: str, applied: Applied, *, threads: int, 
 
 
 def replay(program: Program, record: Record) -> Applied:
-    """The program under a recorded schedule. Raises ScheduleError where it does not fit, and for a record that holds none."""
+    """The program under a recorded schedule, or several behind guards. Raises ScheduleError where it does not fit, and for a record that holds none."""
+    otherwise = _replayed(program, record.trace, record.layouts, record.decisions)
+    if not record.variants:
+        return otherwise
+    sizes = sizes_of(program.func)
+    if any(not 0 <= v.size < len(sizes) or not isinstance(v.most, int) for v in record.variants):
+        raise ScheduleError("its guards are of sizes that the program does not have")
+    variants = [(sizes[v.size], v.most, _replayed(program, v.trace, record.layouts, v.decisions).func) for v in record.variants]
+    return replace(otherwise, schedule=Schedule(guarded(variants, otherwise.func)))
+
+
+def _replayed(program: Program, trace: Sequence[Any] | None, wanted: Mapping[str, Any], decisions: Mapping[str, Any]) -> Applied:
+    """The program under the steps of a trace, which lay constants out as is ``wanted``."""
     sch, layouts = program.fork(), {}
 
     def arguments(sch: Schedule, kind: str, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -63,16 +76,16 @@ def replay(program: Program, record: Record) -> Applied:
         return attrs
 
     try:
-        if record.trace is None:
+        if trace is None:
             raise ScheduleError("it holds no schedule")
-        Trace.from_data(record.trace, sizes_of(program.func)).apply_to(sch, arguments=arguments)
+        Trace.from_data(trace, sizes_of(program.func)).apply_to(sch, arguments=arguments)
     except ScheduleError:
         raise
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:  # it was not written by `record_of`
         raise ScheduleError("it cannot be read", why=f"{type(error).__name__}: {error}") from error
-    if {str(position): index_map_data(m) for position, m in layouts.items()} != dict(record.layouts):
+    if {str(position): index_map_data(m) for position, m in layouts.items()} != dict(wanted):
         raise ScheduleError("its layouts of constants are others than its steps make")
-    return Applied(sch, layouts, record.decisions)
+    return Applied(sch, layouts, decisions)
 
 
 def _parameter(sch: Schedule, inputs: Mapping[str, Any], attrs: Mapping[str, Any]) -> int | None:

@@ -8,12 +8,12 @@ time is its ratio to the champion in the same race, times the champion's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 from ..ir.errors import ScheduleError, TuneError
-from ..ir.record import Record, Rival, Timing
+from ..ir.record import Guarded, Record, Rival, Timing
 from ..strategy.cost import least_cycles
 from ..strategy.records import sizes_of
 from ..strategy.replay import record_of, replay
@@ -24,6 +24,7 @@ from .measure.plan import identity_of, source_of
 from .search import Search, search_named
 from .space import Candidate, Space
 from .task import Task
+from .variants import Finalist, shared, varying_size
 from .verdict import GAIN, combined, is_faster
 
 PATIENCE = 200   # candidates in a row that all become equal to others, or fail, after which a search is at its end
@@ -69,6 +70,7 @@ class Attempt:
     failures: int = 0
     why_not: str = ""
     winner: Entry | None = None
+    variants: Sequence[tuple[int, Entry]] = ()  # schedules that take the winner's place where the varying size is no more than that
     history: list[tuple[int, float]] = field(default_factory=list)  # after so many trials the best took so many seconds
     _fastest: list[Entry] = field(default_factory=list)
     _known: dict[str, Entry] = field(default_factory=dict)  # by what they became (`identity_of`), and by code
@@ -111,7 +113,9 @@ class Attempt:
         self.job = self.task.job(self.threads)
         default = self._entry(self.space.default)
         earlier = database.trials(self.task.key(self.threads))
-        self._recorded = self._again([r for r in earlier if r.trace is not None], default)
+        kept = [r for r in earlier if r.trace is not None]
+        behind = [replace(r, sketch=v.sketch, decisions=v.decisions, trace=v.trace, variants=()) for r in kept for v in r.variants]
+        self._recorded = self._again([*kept, *behind], default)
         entries = [default, *self._recorded, *self._again([min(earlier, key=lambda r: r.seconds)] if earlier else [], default)]
         artifacts = [f.result() for f in builder.build([e.source for e in entries if e.source is not None], self.task.program.target)]
         for entry, artifact in zip(entries, artifacts, strict=True):
@@ -284,10 +288,11 @@ class Attempt:
         if entry.artifact is not None:
             self._known.setdefault(entry.artifact.key, entry)
         self._fastest = sorted([*self._fastest, entry], key=lambda e: e.total)
+        somewhere = [min(self._fastest, key=lambda e: e.seconds[k]) for k in range(len(self.task.cases))] if varying_size(self.task.cases) else []
         for e in self._fastest[KEPT:]:
-            if e is not self.default and e not in self._recorded:
+            if e is not self.default and e not in self._recorded and e not in somewhere:
                 e.artifact = e.source = e.applied = None
-        self._fastest = self._fastest[:KEPT]
+        self._fastest = [e for k, e in enumerate(self._fastest) if k < KEPT or e in somewhere]
         self.best = self._fastest[0]
 
     def learn(self, entry: Entry) -> None:
@@ -310,11 +315,40 @@ class Attempt:
         ScheduleError where the winner cannot be kept."""
         assert self.winner is not None  # decided
         second = [Rival(e.sketch, e.decisions, e.total) for e in self.rivals()]
-        return [self._record(self.winner, second), *(self._record(e) for e in self._recorded if e.candidate != self.winner.candidate)]
+        return [self._with_variants(self._record(self.winner, second)), *(self._record(e) for e in self._recorded if e.candidate != self.winner.candidate)]
 
     def _record(self, entry: Entry, second: Sequence[Rival] = ()) -> Record:
         return record_of(self.task.program, entry.sketch, self._schedule_of(entry), threads=self.threads, timings=self.timings(entry),
                          decisions=entry.decisions, default=self.default.total, second=second)
+
+    def _with_variants(self, record: Record) -> Record:
+        """The winner's record with the schedules that take its place at some sizes, and the times that all have together."""
+        if not self.variants:
+            return record
+        size = [v.name for v in sizes_of(self.task.program.func)].index(varying_size(self.task.cases) or "")
+        others = [(most, e, self._record(e)) for most, e in self.variants]
+        timings = tuple(replace(t, seconds=s) for t, s in zip(record.timings, self._seconds_together(), strict=True))
+        guards = tuple(Guarded(most, e.sketch, dict(e.decisions), r.trace or (), size) for most, e, r in others)
+        return replace(record, timings=timings, variants=guards)
+
+    def _seconds_together(self) -> tuple[float, ...]:
+        """What the winner and its variants take, by case."""
+        assert self.winner is not None  # decided
+        name = varying_size(self.task.cases)
+        who = [next((e for most, e in self.variants if case.sizes[name or ""] <= most), self.winner) for case in self.task.cases]
+        return tuple(e.seconds[k] for k, e in enumerate(who))
+
+    @property
+    def seconds(self) -> float:
+        """What a call takes from now on, or with the best so far."""
+        if self.winner is None or not self.variants:
+            return (self.winner or self.best).total
+        return sum(c.weight * s for c, s in zip(self.task.cases, self._seconds_together(), strict=True))
+
+    @property
+    def is_tuned(self) -> bool:
+        """Whether something else than the default was decided for."""
+        return bool(self.variants) or (self.winner or self.best).candidate != self.default.candidate
 
     def loses(self, times: Mapping[str, Sequence[tuple[float, float]]]) -> bool:
         """Give the default its place back where the winner is not faster inside of a model: ``times`` are those of kernels by round, with the winner
@@ -334,7 +368,7 @@ class Attempt:
         slower = tuple(max(ratio, 1.0) * s for s in self.default.seconds)
         for entry in self._recorded:  # they were no faster than the winner
             entry.seconds = tuple(map(max, entry.seconds, slower))
-        self.winner = self.default
+        self.winner, self.variants = self.default, ()
 
     def timings(self, entry: Entry) -> tuple[Timing, ...]:
         """Its times by size."""
@@ -355,7 +389,7 @@ class Attempt:
     def decide(self, runner: Runner, effort: Effort) -> None:
         """Let the fastest candidates race against the default; ``winner`` is the fastest that is surely faster, or else the default. Raises RuntimeError."""
         finalists = self.finalists
-        self.winner = self.default
+        self.winner, self.variants = self.default, ()
         if not finalists:
             return
         assert self.default.artifact is not None  # it is kept
@@ -363,6 +397,7 @@ class Attempt:
                                   seconds=self.default.total)
         weights = [c.weight for c in self.task.cases]
         sure: list[tuple[float, Entry]] = []
+        raced: list[Finalist] = []
         for entry, outcome in zip(finalists, outcomes, strict=True):
             if isinstance(outcome, Failure) or not outcome.history:
                 entry.seconds = self.default.seconds if isinstance(outcome, Failure) else tuple(r * s for r, s in zip(outcome.ratios, self.default.seconds))
@@ -370,10 +405,33 @@ class Attempt:
                 ratios = combined(outcome.history, weights, self.default.seconds)
                 seconds = tuple(r * s for r, s in zip(outcome.ratios, self.default.seconds, strict=True))
                 entry.seconds, entry.spread, entry.runs = seconds, outcome.spread, outcome.runs
+                raced.append(Finalist(entry, outcome.history))
                 if is_faster(ratios):
                     sure.append((median(ratios), entry))
         if sure:
             self.winner = min(sure, key=lambda pair: pair[0])[1]
+        self.variants = self._shared(raced)
+
+    def _shared(self, raced: Sequence[Finalist]) -> list[tuple[int, Entry]]:
+        """Share the sizes between the winner and those that read constants as it does; the last of them becomes the winner."""
+        name = varying_size(self.task.cases)
+        rounds = min((len(h) for f in raced for h in f.history), default=0)
+        if name is None or not rounds or name not in (v.name for v in sizes_of(self.task.program.func)):
+            return []
+        everyone = [*raced, Finalist(self.default, ((1.0,) * rounds,) * len(self.task.cases))]
+        layouts = {f: self._layouts(f.entry) for f in everyone}
+        winner = next(f for f in everyone if f.entry is self.winner)
+        alike = [f for f in everyone if f is not winner and layouts[f] == layouts[winner]]
+        *guarded, (_, last) = shared(self.task.cases, self.default.seconds, winner, alike, name)
+        self.winner = last.entry
+        return [(most, f.entry) for most, f in guarded if most is not None]
+
+    def _layouts(self, entry: Entry) -> list[tuple[int, str]] | None:
+        """How a candidate wants constants to be laid out; None where it cannot be scheduled any more."""
+        try:
+            return sorted((k, repr(m.final_indices)) for k, m in self._schedule_of(entry).layouts.items())
+        except ScheduleError:
+            return None
 
     def rivals(self) -> list[Entry]:
         """The fastest others that were measured."""
@@ -385,6 +443,10 @@ class Attempt:
         if entry is None:
             raise TuneError(f"{self.task.name} was not tuned", why=self.why_not)
         return self._schedule_of(entry)
+
+    def func(self) -> Any:
+        """The program as it is compiled from now on: as `schedule`, or under several schedules behind guards. Raises TuneError, ScheduleError."""
+        return replay(self.task.program, self._with_variants(self._record(self.winner))).func if self.variants and self.winner else self.schedule().func
 
     def _schedule_of(self, entry: Entry) -> Applied:
         if entry.applied is None:

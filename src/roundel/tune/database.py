@@ -30,7 +30,7 @@ from typing import Any
 
 from ..ir import cache_folder, escape
 from ..ir.errors import OptionError
-from ..ir.record import ChoiceRecord, Key, Record, Rival, Timing
+from ..ir.record import ChoiceRecord, Guarded, Key, Record, Rival, Timing
 from ..ir.sources import sources
 
 FORMAT = 1
@@ -285,8 +285,9 @@ def _choice(found: Mapping[str, Any]) -> ChoiceRecord:
 def _record(found: Mapping[str, Any]) -> Record:
     timings = tuple(Timing(tuple(t["sizes"]), t["seconds"], t["spread"], t["runs"]) for t in found.get("timings", ()))
     second = tuple(Rival(r["sketch"], r["decisions"], r["seconds"]) for r in found.get("second", ()))
+    variants = tuple(Guarded(v["most"], v["sketch"], v["decisions"], v["trace"], v["size"]) for v in found.get("variants", ()))
     given = {n: found[n] for n in ("decisions", "trace", "layouts", "error", "default", "by", "at", "versions", "name") if n in found}
-    return Record(_key(found), found["sketch"], timings=timings, second=second, **given)
+    return Record(_key(found), found["sketch"], timings=timings, second=second, variants=variants, **given)
 
 
 _READ: dict[str, Callable[[Mapping[str, Any]], Record | ChoiceRecord]] = {SCHEDULE: _record, TRIAL: _record, CHOICE: _choice}

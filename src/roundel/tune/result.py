@@ -81,7 +81,7 @@ class Result:
     def func(self, kernel: str | None = None) -> tir.PrimFunc:
         """The tensor program as that schedule makes it, for ``rd.build``. Where the program has constants, they are to be laid out as the schedule
         wants them. Raises TuneError."""
-        return self.schedule(kernel).func
+        return self._attempt(kernel).func()
 
     def model_ms(self) -> tuple[float, float]:
         """Milliseconds of a run of all kernels that were measured, untuned and tuned."""
@@ -138,5 +138,5 @@ def row(attempt: Attempt) -> Row:
     if not attempt.is_open:
         return Row(task.name, task.weight, attempt.trials, attempt.failures, None, None, "", {}, False, attempt.why_not)
     chosen = attempt.winner or attempt.best
-    return Row(task.name, task.weight, attempt.trials, attempt.failures, attempt.default.total * 1e3, chosen.total * 1e3, chosen.sketch,
-               dict(chosen.decisions), chosen.candidate != attempt.default.candidate)
+    return Row(task.name, task.weight, attempt.trials, attempt.failures, attempt.default.total * 1e3, attempt.seconds * 1e3, chosen.sketch,
+               dict(chosen.decisions), attempt.is_tuned, f"{len(attempt.variants)} others for smaller sizes" if attempt.variants else "")

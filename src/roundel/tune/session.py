@@ -204,7 +204,7 @@ class Session:
     def _confirm(self, decided: Sequence[Attempt]) -> None:
         """Run the winners inside of the model. Those that are not faster there give way to the default, and so do all by which a run of the model as a
         whole is not surely faster."""
-        changed = {a: r[0] for a in decided if a.winner is not a.default and (r := self._records(a))}
+        changed = {a: r[0] for a in decided if a.is_tuned and (r := self._records(a))}
         if (whole := self.whole) is None or not changed:
             return
         self.phase = "comparing whole models"
@@ -221,7 +221,7 @@ class Session:
 
         if not times:
             return
-        kept, self.inside = faster_inside(sorted(left, key=lambda a: -a.task.weight * (a.default.total - _seconds(a.winner))), measured)
+        kept, self.inside = faster_inside(sorted(left, key=lambda a: -a.task.weight * (a.default.total - a.seconds)), measured)
         for attempt in left:
             if attempt not in kept:
                 attempt.give_way()
@@ -247,7 +247,3 @@ class Session:
     def _seconds_inside(self) -> float:
         """About how long it takes to compile the tuned model, and again where not all winners stay, and to compare."""
         return 2 * (self._compiling + self.whole.seconds) if self.whole is not None else 0.0
-
-
-def _seconds(entry: Entry | None) -> float:
-    return entry.total if entry is not None else float("inf")

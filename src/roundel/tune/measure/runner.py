@@ -19,6 +19,7 @@ from .process import Lost, Process
 from .race import QUICK, Effort
 
 BUILD_SECONDS = 30.0  # for one candidate
+WORTH = 16            # candidates that are worth starting a process
 RUN_SECONDS = 5.0     # for one candidate, beside some runs at the champion's speed
 RUNS = 20             # ... so many
 OPEN_SECONDS = 60.0   # to make arguments and run the reference
@@ -57,13 +58,17 @@ class LocalBuilder:
         self.seconds = seconds
         self._processes = [Process(memory) for _ in range(self.count)]
         self._idle: queue.PriorityQueue[int] = queue.PriorityQueue()  # those that stand still least first
-        for k in range(self.count):
-            self._idle.put(k)
+        self._idle.put(0)
+        self._used, self._asked = 1, 0  # processes that are in use, candidates that were asked for
         self._threads = ThreadPoolExecutor(self.count, thread_name_prefix="roundel-tune-build")
 
     def build(self, sources: Sequence[Source | Plan], target: Target) -> list[Future[Artifact | Failure | Twin]]:
         """As the protocol says."""
         settings = dict(options.shaping_code())
+        self._asked += len(sources)
+        while self._used < self.count and self._asked > WORTH * self._used:
+            self._idle.put(self._used)
+            self._used += 1
         return [self._threads.submit(self._one, source, target, settings) for source in sources]
 
     def _one(self, source: Source | Plan, target: Target, settings: dict[str, Any]) -> Artifact | Failure | Twin:
