@@ -24,7 +24,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
 
-COMMANDS = ["compile", "run", "bench", "tune", "serve-runner", "info", "inspect", "explain", "check", "targets", "report"]
+COMMANDS = ["compile", "run", "bench", "tune", "serve-runner", "serve-tracker", "info", "inspect", "explain", "check", "targets", "report"]
 
 
 @pytest.fixture(scope="module")

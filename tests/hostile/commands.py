@@ -70,8 +70,10 @@ OPTIONS: dict[str, dict[str, list]] = {
                 "--json": FLAG},
     "tune": {"": FILES, "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--trials": NUMBERS, "--sizes": SIZES, "--db": DATABASES,
              "--space": TEXTS, "--search": TEXTS, "--target": TARGETS, "--threads": NUMBERS, "--fix": SIZES, "--dim": SIZES, "--accuracy": TEXTS,
-             "--seed": NUMBERS, "--libraries": LIBRARIES, "--runner": ADDRESSES, "--report": WRITTEN, "--json": FLAG},
-    "serve-runner": {"--host": TEXTS, "--port": NUMBERS},  # without a key, so that none of them begins to serve
+             "--seed": NUMBERS, "--libraries": LIBRARIES, "--runner": ADDRESSES, "--tracker": ADDRESSES, "--device": TEXTS, "--report": WRITTEN,
+             "--json": FLAG},
+    "serve-tracker": {"--host": TEXTS, "--port": NUMBERS},
+    "serve-runner": {"--host": TEXTS, "--port": NUMBERS, "--tracker": TEXTS, "--device": TEXTS},  # without a key, so that none of them begins to serve
     "web": {"": FILES, "--output": FOLDERS, "--title": TEXTS, "--kind": [*TEXTS, "picture", "numbers"], "--labels": FILES,
             "--mean": [*NUMBERS, "1,2,3", ",", *TEXTS], "--std": [*NUMBERS, "0,0,0", *TEXTS], "--fix": SIZES,
             "--accuracy": TEXTS, "--weights": [*TEXTS, "float16"], "--port": NUMBERS, "--serve": [],

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``roundel serve-runner``: measure on this machine for those who tune elsewhere."""
+"""``roundel serve-runner`` and ``serve-tracker``: measure on this machine for those who tune elsewhere; lend such machines by name."""
 
 from __future__ import annotations
 
 import signal
+from typing import Any
 
 import typer
 
@@ -12,8 +13,13 @@ from ..ir.errors import OptionError
 PORT = typer.Option(9190, "--port", min=0, max=65535, help="0: any that is free.")
 
 
+HOST = typer.Option("127.0.0.1", "--host", help="The address to listen at; 0.0.0.0 for all of this machine.")
+
+
 def serve_runner_command(
-    host: str = typer.Option("127.0.0.1", "--host", help="The address to listen at; 0.0.0.0 for all of this machine."), port: int = PORT,
+    host: str = HOST, port: int = PORT,
+    tracker: str = typer.Option(None, "--tracker", metavar="HOST[:PORT]", help="Also tell a tracker (`roundel serve-tracker`) that this machine is there."),
+    device: str = typer.Option(None, "--device", help="What the tracker calls machines of this kind."),
 ) -> None:
     """Run what others send and tell how long it took, one program at a time; Ctrl-C or SIGTERM ends it.
 
@@ -22,17 +28,47 @@ def serve_runner_command(
     """
     from ..target import Target
     from ..tune.measure.remote import Server
+    from ..tune.measure.tracker import Registration, named
 
+    name = named(device) if tracker else None
+    server = _listening(Server, host, port)
     try:
-        server = Server(host, port)
+        registered = Registration(tracker, name, server.address) if name else None
+        typer.echo(f"measuring for others at {server.address[0]}:{server.address[1]}: {Target.host()}")
+        _serve(server)
+    finally:
+        server.close()
+    if registered is not None:
+        registered.close()
+
+
+def serve_tracker_command(host: str = HOST, port: int = typer.Option(9191, "--port", min=0, max=65535, help="0: any that is free.")) -> None:
+    """Know which machines measure (`roundel serve-runner --tracker`), and lend them by name to those who tune (`roundel tune --tracker`).
+
+    All of them know the key in ROUNDEL_RUNNER_KEY.
+    """
+    from ..tune.measure.tracker import Tracker
+
+    tracker = _listening(Tracker, host, port)
+    typer.echo(f"lending devices at {tracker.address[0]}:{tracker.address[1]}")
+    try:
+        _serve(tracker)
+    finally:
+        tracker.close()
+
+
+def _listening(kind: Any, host: str, port: int) -> Any:
+    try:
+        return kind(host, port)
     except OSError as error:
         raise OptionError(f"nothing can listen at {host}:{port}", why=error.strerror or str(error)) from error
-    typer.echo(f"measuring for others at {server.address[0]}:{server.address[1]}: {Target.host()}")
+
+
+def _serve(server: Any) -> None:
+    """Until somebody ends it."""
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell has its background processes ignore it
     try:
         server.serve()
     except KeyboardInterrupt:
         typer.echo("stopped")
-    finally:
-        server.close()

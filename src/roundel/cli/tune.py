@@ -37,6 +37,8 @@ def tune_command(
     seed: int = typer.Option(0, "--seed", min=0, help="Of the search."),
     runner: str = typer.Option(None, "--runner", metavar="HOST[:PORT]", help="Measure on another machine, where `roundel serve-runner` runs, for its target. "
                                "ROUNDEL_RUNNER_KEY is the key of both."),
+    tracker: str = typer.Option(None, "--tracker", metavar="HOST[:PORT]", help="Measure on a machine that a tracker lends (`roundel serve-tracker`)."),
+    device: str = typer.Option(None, "--device", help="Which: its name there."),
     report: Path = typer.Option(None, "--report", help="Also write a page of HTML: curves by task, candidates by decision, predicted against measured."),
     as_json: bool = JSON,
 ) -> None:
@@ -50,7 +52,7 @@ def tune_command(
     from ..ir import options
 
     console = Console(stderr=as_json, emoji=False)
-    with options.override(**({"accuracy": accuracy} if accuracy else {})), remote(runner) as measuring:
+    with options.override(**({"accuracy": accuracy} if accuracy else {})), remote(runner, tracker, device) as measuring:
         target = target or (measuring.target if measuring is not None else None)
         with shown(console) as watch:
             result = api.tune(model, target=target, sizes=lists(sizes), dynamic=dims(fix, "--fix") or None, threads=threads, seconds=seconds,
@@ -66,14 +68,15 @@ def tune_command(
 
 
 @contextmanager
-def remote(address: str | None) -> Iterator[RemoteRunner | None]:
-    """The runner at an address; None where there is none."""
-    if address is None:
+def remote(address: str | None, tracker: str | None = None, device: str | None = None) -> Iterator[RemoteRunner | None]:
+    """The runner at an address, or one that a tracker lends; None where neither is given."""
+    if address is None and tracker is None:
         yield None
         return
     from ..tune.measure.remote import RemoteRunner
+    from ..tune.measure.tracker import LentRunner, named
 
-    found = RemoteRunner(address)
+    found = RemoteRunner(address) if address is not None else LentRunner(tracker or "", named(device))
     try:
         yield found
     finally:

@@ -41,7 +41,7 @@ LEAST_KEY = 16   # characters, which whoever tries cannot guess
 BEAT = 3.0       # seconds after which a server that works says so
 SILENCE = 30.0   # seconds without a word after which a server is given up
 PATIENCE = 60.0  # seconds for which a server that is gone is looked for
-_GONE = (EOFError, OSError)
+GONE = (EOFError, OSError)
 _log = logging.getLogger("roundel.tune")
 
 
@@ -53,7 +53,7 @@ class RemoteRunner:
     """
 
     def __init__(self, address: str, key: str | None = None, patience: float = PATIENCE) -> None:
-        self.address, self.patience = _address(address), patience
+        self.address, self.patience = address_of(address), patience
         self._key = key_of(key)
         self._connection: Connection | None = None
         self._was_there = False
@@ -70,6 +70,9 @@ class RemoteRunner:
 
     def close(self) -> None:
         """Leave the server to others."""
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -79,8 +82,8 @@ class RemoteRunner:
         while True:
             try:
                 return self._answer(request)
-            except _GONE as error:
-                self.close()
+            except GONE as error:
+                self._disconnect()
                 if not self._was_there:
                     where = f"{self.address[0]}:{self.address[1]}"
                     raise TuneError(f"there is no runner at {where}", why=str(error), hint="`roundel serve-runner` is one") from error
@@ -148,12 +151,12 @@ class Server:
     def close(self) -> None:
         """Stop, and end what is running."""
         self._is_closed = True
-        with contextlib.suppress(*_GONE):
+        with contextlib.suppress(*GONE):
             Client(self.address).close()  # which wakes the one who listens
         self._listener.close()
         self._one.shutdown(wait=False, cancel_futures=True)
         for connection in list(self._open):
-            with contextlib.suppress(*_GONE), socket.socket(fileno=os.dup(connection.fileno())) as stream:
+            with contextlib.suppress(*GONE), socket.socket(fileno=os.dup(connection.fileno())) as stream:
                 stream.shutdown(socket.SHUT_RDWR)  # who reads it closes it
         if self._own is not None:
             self._own.close()
@@ -169,7 +172,7 @@ class Server:
                 self._reply(connection, connection.recv())
         except AuthenticationError:
             _log.warning("somebody without the key was refused")
-        except _GONE:
+        except GONE:
             pass  # it left
         finally:
             self._open.discard(connection)
@@ -231,8 +234,9 @@ def key_of(given: str | None) -> bytes:
     return key.encode()
 
 
-def _address(text: str) -> tuple[str, int]:
-    host, _, port = (text if ":" in text else f"{text}:{PORT}").rpartition(":")
-    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 1 << 16:
+def address_of(text: str, port: int = PORT) -> tuple[str, int]:
+    """A host and a port, of ``HOST:PORT`` or ``HOST`` alone. Raises OptionError."""
+    host, _, given = (text if ":" in text else f"{text}:{port}").rpartition(":")
+    if not host or not re.fullmatch("[0-9]{1,5}", given) or not 0 < int(given) < 1 << 16:
         raise OptionError(f"a runner's address cannot be {reprlib.repr(text)}", hint="write HOST or HOST:PORT")
-    return host, int(port)
+    return host, int(given)
