@@ -54,8 +54,8 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
 
     What is compiled:
 
-    - ``model``: the path or bytes of an ONNX file, an ``onnx.ModelProto``, a
-      ``torch.nn.Module``, a ``torch.export.ExportedProgram``, or an `IRModule`.
+    - ``model``: the path or bytes of an ONNX file, an ``onnx.ModelProto``, the path of a GGUF file
+      (of the llama architecture), a ``torch.nn.Module``, a ``torch.export.ExportedProgram``, or an `IRModule`.
     - ``example_inputs``: of a ``torch.nn.Module``, as many tensors as it takes; their types
       count, and their sizes where ``dynamic`` does not open them.
     - ``dynamic``: which sizes are open. An ONNX file says so itself, and a mapping fixes some
@@ -299,6 +299,10 @@ def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dyn
     if isinstance(model, str | Path) and Path(model).suffix in (".so", ".dylib"):
         raise ModelError(f"{model} is compiled already", hint="rd.load, `roundel run` and `roundel bench` take it; this needs the model that it came from")
     kind = type(model).__module__.split(".")[0]
+    if isinstance(model, str | Path) and Path(model).suffix == ".gguf":
+        from .frontend.gguf import from_gguf
+
+        return from_gguf(model, dims=_sizes(dynamic))
     if isinstance(model, str | Path | bytes | bytearray) or kind == "onnx":
         from .frontend.onnx import from_onnx
 

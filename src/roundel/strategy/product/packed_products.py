@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...ir import tir
+from ...ir.annotations import PREFETCH, Prefetch
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
@@ -156,7 +157,7 @@ def _few_rows(sch: Schedule, p: Packed, unpack: Any, groups: Any, total: Any, re
     sch.compute_at(groups, group, preserve_unit_loops=True)
     sch.set_scope(groups, 0, "local")
     depth = len(outside) + 1
-    _in_groups(sch, p, groups, unpack, depth, choice, in_registers=True)
+    _in_groups(sch, p, groups, unpack, depth, choice, in_registers=True, ahead=target.page_bytes)
     for block in (sch.decompose_reduction(total, group), result):
         in_vectors(sch, block, len(outside), lanes)
     for loop in (of_tile, vectors):
@@ -195,8 +196,8 @@ def _many_rows(sch: Schedule, p: Packed, unpack: Any, groups: Any, total: Any, r
     return _in_parallel(sch, p, [panel], choice, target)
 
 
-def _in_groups(sch: Schedule, p: Packed, groups: Any, unpack: Any, depth: int, choice: dict[str, int], in_registers: bool) -> None:
-    """The sum of one group in registers: a step loads or makes its vectors once for all rows of the tile."""
+def _in_groups(sch: Schedule, p: Packed, groups: Any, unpack: Any, depth: int, choice: dict[str, int], in_registers: bool, ahead: int = 0) -> None:
+    """The sum of one group in registers: a step loads or makes its vectors once for all rows of the tile. Words come from memory so many bytes ``ahead``."""
     lanes = choice["lanes"]
     inside = sch.get_loops(groups)[depth:]
     count = len(p.groups.reduce)
@@ -210,10 +211,13 @@ def _in_groups(sch: Schedule, p: Packed, groups: Any, unpack: Any, depth: int, c
     if in_registers:
         sch.compute_at(unpack, reduce[-1], preserve_unit_loops=True)
         sch.set_scope(unpack, 0, "local")
+        packed = sch.get(unpack).reads[0].buffer
         words = sch.cache_read(unpack, 0, "local")
         sch.compute_at(words, reduce[-2] if count > 1 else reduce[-1])
         in_vectors(sch, words, at - (count > 1), lanes)
         in_vectors(sch, unpack, at, lanes)
+        if count > 1 and ahead:
+            sch.annotate(reduce[-2], PREFETCH, Prefetch(packed.name, ahead * 8 // packed.dtype.storage_bits, step=choice["vectors"] * lanes, passes=1))
     else:
         operand = [r.buffer for r in sch.get(groups).reads].index(sch.get(unpack).writes[0].buffer)
         panel = sch.cache_read(groups, operand, "local")
