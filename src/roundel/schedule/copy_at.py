@@ -112,6 +112,8 @@ class _At:
             self.refuse("threads would copy what others of them are still to write")
         region: Region | None = None
         for r in readers:
+            loops = [self.loop, *inner_loops(self.tree, r, self.loop)]
+            legality.require_told_init(self.tree, r, self.buffer, loops, f"copy {self.buffer.name} in each iteration of {self.loop.loop_var.name}")
             for read in regions_of(r.block, self.buffer, written=False):
                 part = touched(self.tree, r, read, self.loop, self.an)
                 require_known_place(self.tree, r, self.buffer, part, self.together[0] if self.together else self.loop)

@@ -15,7 +15,7 @@ from .dependence import Place, conflicts, instance_conflicts, known, name_of, pl
 from .handed_on import reads_what_it_stores, reduces_over
 from .limits import has_iterations
 from .primitive import refuse
-from .regions import regions_of, regions_read, touched
+from .regions import regions_of, regions_read, run_domain, touched
 from .tree import Tree, child_stmts, conjuncts, is_one, is_true
 
 FREE_ORDER = (IterKind.SPATIAL, IterKind.REDUCE)
@@ -415,6 +415,10 @@ def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
     asked = tir.logical_and(*(c for c in conjuncts(realize.predicate) if not free_vars(c).isdisjoint(mine)))
     at_start = tree.analyzer(realize).simplify(substitute(asked, mine))
     require_start(tree, realize, doing)
+    mixed = mixed_loops(realize) & {x.loop_var for x in tree.loops(realize) if not is_one(x.extent)}
+    if mixed and run_domain(tree, realize) is None:
+        names = ", ".join(v.name for v in mixed)
+        refuse(tree, realize, f"cannot {doing}", f"{names} is part of a variable that reduces and of one that does not, so that some results may have no init")
     if not is_true(at_start) and (reads_memory(at_start) or not all(v.size for v in free_vars(at_start))):
         refuse(tree, realize, f"cannot {doing}", f"the condition {asked.script()} may leave out the start of the reduction, and the init with it")
     if any(type(v) is not Var for v in reducing):
@@ -422,6 +426,14 @@ def require_init_first(tree: Tree, realize: BlockRealize, doing: str) -> None:
         if twice:
             names = ', '.join(v.name for v in twice)
             refuse(tree, realize, f"cannot {doing}", f"different iterations of {names} may be one of its instances: its init may run twice")
+
+
+def require_told_init(tree: Tree, realize: BlockRealize, buffer: Buffer, loops: Sequence[For], doing: str) -> None:
+    """What the init of a reduction reads of a buffer is there although a loop has no iteration: then the init runs alone."""
+    init = realize.block.init
+    idle = [x.loop_var.name for x in loops if may_be_idle(tree, x)] if init is not None and any(a.buffer is buffer for a in accesses_of(init)) else []
+    if idle:
+        refuse(tree, realize, f"cannot {doing}", f"the init of block {realize.block.name} reads {buffer.name} also where loop {idle[0]} has no iteration")
 
 
 def require_own_results(tree: Tree, realize: BlockRealize, doing: str) -> None:
@@ -461,11 +473,12 @@ def require_all_run(tree: Tree, realize: BlockRealize, loops: Sequence[For], doi
 
 
 def mixed_loops(realize: BlockRealize) -> frozenset[Var]:
-    """Variables that spatial and reduce variables of a block share."""
-    sides: dict[bool, set[Var]] = {True: set(), False: set()}
-    for iv, v in zip(realize.block.iter_vars, realize.iter_values):
-        sides[iv.kind is IterKind.SPATIAL] |= free_vars(v)
-    return frozenset(sides[True] & sides[False])
+    """Variables that a block's variables of different kinds share."""
+    found: dict[Var, set[IterKind]] = {}
+    for iv, value in zip(realize.block.iter_vars, realize.iter_values):
+        for v in free_vars(value):
+            found.setdefault(v, set()).add(iv.kind)
+    return frozenset(v for v, kinds in found.items() if len(kinds) > 1)
 
 
 def _used(block: Block) -> set:

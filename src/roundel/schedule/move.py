@@ -12,11 +12,12 @@ from roundel.ir import Buffer, Var, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind, IterKind, Range, Stmt
 
 from . import legality
+from .accesses import told_by
 from .inline import compute_inline
 from .limits import independent
 from .primitive import BlockToken, Change, Loop, Place, primitive, refuse
 from .rebind import serial, wrap
-from .regions import Region, domain, regions_of, run_domain, touched
+from .regions import Region, domain, inner_loops, regions_of, run_domain, touched
 from .stages import require_known_place
 from .tree import TRUE, Tree, conjuncts, is_one
 
@@ -283,8 +284,12 @@ def _needed(move: _Move, users: list[BlockRealize]) -> dict[Var, Range]:
         region: Region | None = None
         for user in users:
             together = running_together(move.tree, move.loop, written.buffer, move.shared)
+            legality.require_told_init(move.tree, user, written.buffer, [move.loop, *inner_loops(move.tree, user, move.loop)], f"move block {move.block.name}")
             for r in regions_of(user.block, written.buffer, written=False):
                 box = touched(move.tree, user, r, move.loop, move.an)
+                of = move.tree.memory(user)
+                if told_by(box, of=of) & set(map(of, legality.writes_of(move.block))):
+                    move.refuse(f"what it stores tells which part of {r.buffer.name} is needed")
                 require_known_place(move.tree, user, r.buffer, box, together[0] if together else move.loop)
                 box = estimate_region(BufferRegion(r.buffer, box), domain(together), an=move.an) if together else box
                 region = box if region is None else union(region, box, move.an)
