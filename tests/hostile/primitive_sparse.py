@@ -159,6 +159,8 @@ def _block(nest: Nest, depth: int) -> Stmt:
     ivs = tuple(iv for iv, _, _ in axes)
     own = Nest(p, [(iv.var, low, n) for iv, low, n in axes], nest.views)
     predicate = nest.condition() if p.random.random() < 0.2 else tir.const(True)
+    if type(nest.an.simplify(predicate)) is tir.IntImm:  # (a reduction that never runs, over nothing, would have its init or not)
+        predicate = tir.const(True)
     make = p.random.choice([_store, _store, _update, _update, _reduce, _reduce, _greatest, _two, _row, _chosen] + [_deeper, _views] * (depth > 0))
     block = make(own, Block(ivs, (), (), name, tir.Evaluate(tir.const(0))), depth)
     reads, writes = block_access(block)

@@ -109,6 +109,60 @@ def test_what_cuts_or_merges_no_iterations_is_refused(cut):
     assert sch.mod.script() == before
 
 
+def test_a_block_does_not_move_to_where_a_condition_says_whether_it_runs():
+    @T.prim_func
+    def maybe(V: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        if V[0] > 100:
+            for i in range(4):
+                with T.sblock("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = V[vi]
+        for i in range(4):
+            with T.sblock("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[vi] + 1
+
+    sch = Schedule(maybe)
+    with pytest.raises(ScheduleError, match="runs under a condition"):
+        sch.reverse_compute_at("C", sch.get_loops("B")[0])
+
+
+def test_a_moved_block_does_not_say_itself_what_is_needed_of_it():
+    @T.prim_func
+    def asks(V: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        B = T.sblock_alloc_buffer((4,), "int32")
+        for i in range(4):
+            with T.sblock("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = V[vi]
+        for i in range(4):
+            with T.sblock("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[T.Cast("int64", B[vi]) % 4]
+
+    sch = Schedule(asks)
+    with pytest.raises(ScheduleError, match="what it stores tells"):
+        sch.compute_at("B", sch.get_loops("C")[0])
+
+
+def test_inits_that_run_for_some_results_only_stay():
+    """The sum starts at its first iteration alone, which is that of one result."""
+
+    @T.prim_func
+    def once(V: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        for i in range(4):
+            with T.sblock("C"):
+                vk = T.axis.reduce(4, i)
+                vi = T.axis.spatial(4, (i + 1) % 4)
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + V[vk]
+
+    sch = Schedule(once)
+    with pytest.raises(ScheduleError, match="no init"):
+        sch.decompose_reduction("C", sch.get_loops("C")[0])
+
+
 def test_a_loop_that_may_not_run_says_nothing_of_what_stands_beside_it():
     """In the last row of the triangle there is no iteration, but the block beside it has one: the row that a split adds has none of both."""
 

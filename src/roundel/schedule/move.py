@@ -90,6 +90,9 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
     sources = [p for p in legality.producers(tree, move.block) if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)]
     if not sources:
         move.refuse(f"no block under loop {move.loop.loop_var.name} writes what it reads")
+    alone = [c for c in tree.conditions(move.loop) if c not in tree.ancestors(move.realize)]
+    if alone:
+        move.refuse(f"the loop runs under {'a condition' if type(alone[0]) is tir.If else 'a loop with a condition'}, and the block need not")
     parts = list(move.parts)
     last = max(k for k, p in enumerate(parts) if any(tree.under(s, p) for s in sources))
     users = legality.consumers(tree, move.block)
