@@ -12,21 +12,14 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, IterVar, Range, Stmt
 
 from .accesses import loads_of, variables_of
-from .legality import (
-    bare_statements,
-    may_be_idle,
-    require_no_idle,
-    require_own_condition,
-    require_own_results,
-    require_separate_results,
-    require_start,
-    require_steady_bounds,
-    writes_of,
-)
+from .inits import may_be_idle, require_no_idle, require_own_results, require_separate_results, require_start
 from .limits import independent
+from .ordering import require_steady_bounds
 from .primitive import BlockToken, Change, Target, primitive, refuse
 from .rebind import serial, wrap
 from .regions import domain, with_access
+from .scopes import bare_statements, writes_of
+from .sharing import require_own_condition
 from .stages import parts_of
 from .tree import TRUE, Tree, is_one, is_true, is_zero, unique_block_name
 

@@ -9,7 +9,7 @@ from roundel.arith import Analyzer, covers, union
 from roundel.ir import Buffer, Rewriter, decl_buffer, on, tir
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferRegion, BufferStore, Expr, For, Range, Stmt
 
-from . import legality
+from . import inits, ordering, scopes, sharing
 from .copyable import require_told_by_loops, require_told_places
 from .handed_on import stored_by
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
@@ -39,15 +39,15 @@ def cache_read(
     realize = tree.realize(block)
     scope = tree.scope(realize)
     buffer = read_buffer(tree, node, read_buffer_index)
-    legality.require_only_blocks(tree, realize, set(), {buffer}, f"cache {buffer.name} of block {node.name}")
-    writers = legality.writers(tree, scope, buffer)
+    sharing.require_only_blocks(tree, realize, set(), {buffer}, f"cache {buffer.name} of block {node.name}")
+    writers = scopes.writers(tree, scope, buffer)
     if realize in writers:
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} reads it and also writes it", "cache_inplace")
     late = [w for w in writers if tree.order[w] > tree.order[realize] and not _take_turns(tree, w, realize)]
     made = [w for w in writers if w not in late]
     site = place(tree, made, [realize], realize, early=not made)
-    users = _asked_for(tree, realize, buffer, consumer_blocks) or legality.readers(tree, scope, buffer)
-    users = after(site, [u for u in users if buffer in legality.reads_of(u.block)])
+    users = _asked_for(tree, realize, buffer, consumer_blocks) or scopes.readers(tree, scope, buffer)
+    users = after(site, [u for u in users if buffer in scopes.reads_of(u.block)])
     stale = [u for u in users if any(tree.order[w] <= tree.order[u] or _take_turns(tree, w, u) for w in late)]
     if stale and consumer_blocks:
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {stale[0].block.name} reads what block {late[0].block.name} writes after the copy")
@@ -59,7 +59,7 @@ def cache_read(
     cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
     copied = copy_region(site, buffer, cache, region, cache.name) if box is None else copy_part(site, buffer, cache, region, box, cache.name)
     changed = site.insert(copied[0], _replaced(users, buffer, cache, box), cache)
-    legality.require_no_races(changed, cache, f"cache {buffer.name}")
+    ordering.require_no_races(changed, cache, f"cache {buffer.name}")
     return Change(changed, copied[1])
 
 
@@ -69,7 +69,7 @@ def _asked_for(tree: Tree, realize: BlockRealize, buffer: Buffer, blocks: Sequen
     for u in found:
         if tree.scope(u) is not tree.scope(realize):
             refuse(tree, u, f"cannot cache {buffer.name}", f"block {u.block.name} is not in the scope of block {realize.block.name}")
-    users = [u for u in dict.fromkeys(found) if buffer in legality.reads_of(u.block)]
+    users = [u for u in dict.fromkeys(found) if buffer in scopes.reads_of(u.block)]
     if found and not users:
         refuse(tree, realize, f"cannot cache {buffer.name}", f"none of {', '.join(u.block.name for u in found)} reads it")
     return users
@@ -99,8 +99,8 @@ def cache_write(
     realize = tree.realize(block)
     scope = tree.scope(realize)
     buffer = written_buffer(tree, node, write_buffer_index)
-    others = [w for w in legality.writers(tree, scope, buffer) if w is not realize]
-    if buffer in legality.reads_of(node) and not reads_own_results(tree, node, buffer):
+    others = [w for w in scopes.writers(tree, scope, buffer) if w is not realize]
+    if buffer in scopes.reads_of(node) and not reads_own_results(tree, node, buffer):
         refuse(
             tree,
             realize,
@@ -108,15 +108,15 @@ def cache_write(
             f"block {node.name} also reads it",
             hint="cache_write before decompose_reduction",
         )
-    legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
-    legality.require_own_condition(tree, realize, f"cache {buffer.name} of block {node.name}")
+    sharing.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
+    sharing.require_own_condition(tree, realize, f"cache {buffer.name} of block {node.name}")
     if node.init is not None:
-        legality.require_own_results(tree, realize, f"cache {buffer.name}")
+        inits.require_own_results(tree, realize, f"cache {buffer.name}")
     users = _asked_for(tree, realize, buffer, consumer_blocks)
     for u in users:
         if u in (realize, *others) or tree.order[u] < tree.order[realize] or not stored_by(tree, realize, u, buffer):
             refuse(tree, realize, f"cannot cache {buffer.name}", f"block {u.block.name} reads or writes elements of it that are not stored there before")
-    site = place(tree, [realize], legality.later_readers(tree, realize, buffer, users), realize)
+    site = place(tree, [realize], scopes.later_readers(tree, realize, buffer, users), realize)
     if not stores_all(tree, realize, buffer, site.loop):
         why = f"block {node.name} may leave out elements of the part of {buffer.name} that would be copied back"
         refuse(tree, realize, f"cannot cache {buffer.name}", why)
@@ -125,7 +125,7 @@ def cache_write(
     cache = _like(buffer, known_scope(tree, realize, storage_scope), box)
     copied = copy_region(site, cache, buffer, region, cache.name) if box is None else copy_part(site, cache, buffer, region, box, cache.name)
     changed = site.insert(copied[0], _replaced([realize, *users], buffer, cache, box), cache)
-    legality.require_no_races(changed, cache, f"cache {buffer.name}")
+    ordering.require_no_races(changed, cache, f"cache {buffer.name}")
     return Change(changed, copied[1])
 
 
@@ -145,10 +145,10 @@ def cache_inplace(tree: Tree, block: BlockToken, read_buffer_index: int | str, s
     node: Block = tree.nodes[block]
     realize, buffer = tree.realize(block), read_buffer(tree, tree.nodes[block], read_buffer_index)
     doing = f"cache {buffer.name} of block {node.name}"
-    if buffer not in legality.writes_of(node):
+    if buffer not in scopes.writes_of(node):
         refuse(tree, realize, f"cannot {doing}", "it does not write it", "cache_read")
-    legality.require_only_blocks(tree, realize, {buffer}, {buffer}, doing)
-    legality.require_own_condition(tree, realize, doing)
+    sharing.require_only_blocks(tree, realize, {buffer}, {buffer}, doing)
+    sharing.require_own_condition(tree, realize, doing)
     require_told_by_loops(tree, realize, doing)
     require_told_places(tree, realize, buffer, doing)
     top: For | Block = next(iter(reversed(tree.loops(realize))), tree.scope(realize))
@@ -164,14 +164,14 @@ def cache_inplace(tree: Tree, block: BlockToken, read_buffer_index: int | str, s
     changed = tree.edit({realize: tir.seq(copied, inner, back)})
     scope = changed.nodes[site.scope.token]
     changed = changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, cache))})
-    legality.require_no_races(changed, cache, doing)
+    ordering.require_no_races(changed, cache, doing)
     return Change(changed, [first, second])
 
 
 def _require_alone(tree: Tree, site: Site, realize: BlockRealize, buffer: Buffer, region: Region) -> None:
     """Elements that a block did not store are copied back where nobody else can store them in the meantime, and where it is said that they are written."""
     cannot = f"cannot cache {buffer.name} of block {realize.block.name}, which need not store all of the part that would be copied back"
-    together = [x for x in tree.ancestors(realize) if type(x) is For and x.kind in legality.TOGETHER]
+    together = [x for x in tree.ancestors(realize) if type(x) is For and x.kind in ordering.TOGETHER]
     if together:
         refuse(tree, realize, cannot, f"iterations of {together[0].loop_var.name} run at the same time")
     said, an = regions_of(site.scope, buffer, written=True), tree.analyzer(site.top, inside=True)

@@ -8,7 +8,7 @@ import functools
 from roundel.ir import Rewriter, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, Expr
 
-from . import legality
+from . import scopes, sharing
 from .dependence import places_under
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import bindings, within_buffers
@@ -28,10 +28,10 @@ def only_where_chosen(tree: Tree, block: BlockToken) -> Change:
     """
     node: Block = tree.nodes[block]
     realize: BlockRealize = tree.realize(block)
-    result = legality.require_inner_buffer(tree, node, "leave out instances of")
-    users = legality.consumers(tree, node)
-    made = [w for w in legality.writers(tree, tree.scope(realize), result) if result not in legality.needed_by(w)]
-    legality.require_only_users(tree, realize, result, [realize, *made, *users], f"leave out instances of block {node.name}")
+    result = sharing.require_inner_buffer(tree, node, "leave out instances of")
+    users = scopes.consumers(tree, node)
+    made = [w for w in scopes.writers(tree, tree.scope(realize), result) if result not in scopes.needed_by(w)]
+    sharing.require_only_users(tree, realize, result, [realize, *made, *users], f"leave out instances of block {node.name}")
     if len(users) == 1 and (under := _condition_on_data(users[0].predicate)) is not None:
         return _under(tree, realize, users[0], under)
     found = [_chosen(u.block, result) for u in users]

@@ -12,7 +12,7 @@ from roundel.ir import Attrs, Buffer, Var, decl_buffer, free_vars, substitute, t
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
-from . import legality
+from . import inits, scopes, sharing
 from .copyable import require_seen
 from .handed_on import covered
 from .kinds import known_scope, read_buffer, replace_buffers, written_buffer
@@ -79,8 +79,8 @@ class _At:
         self.copy = decl_buffer(self.buffer.shape, self.buffer.dtype, f"{self.buffer.name}_{self.storage_scope}",
                                 scope=known_scope(tree, self.realize, self.storage_scope))
         self.together = running_together(tree, self.loop, self.copy)
-        legality.require_only_blocks(tree, self.realize, {self.buffer}, {self.buffer}, f"copy {self.buffer.name} of block {self.realize.block.name}")
-        if any(self.buffer in legality.asked_of(r) for r in tree.realizes(self.loop)):
+        sharing.require_only_blocks(tree, self.realize, {self.buffer}, {self.buffer}, f"copy {self.buffer.name} of block {self.realize.block.name}")
+        if any(self.buffer in scopes.asked_of(r) for r in tree.realizes(self.loop)):
             self.refuse("it decides whether blocks run")
 
     def refuse(self, why: str) -> NoReturn:
@@ -89,13 +89,13 @@ class _At:
 
     def users(self, written: bool) -> list[BlockRealize]:
         """The blocks under the loop that read the buffer, or write it, in order."""
-        found = legality.writers if written else legality.readers
+        found = scopes.writers if written else scopes.readers
         return [r for r in found(self.tree, self.scope, self.buffer) if self.tree.under(r, self.loop)]
 
     def touching_in_threads(self) -> list[BlockRealize]:
         """The blocks that read or write the buffer in threads that have the copy together."""
         around = [x for x in self.together if not is_one(x.extent)][:1]
-        return [r for x in around for r in self.tree.realizes(x) if self.buffer in legality.writes_of(r.block) | legality.needed_by(r)]
+        return [r for x in around for r in self.tree.realizes(x) if self.buffer in scopes.writes_of(r.block) | scopes.needed_by(r)]
 
     def part(self, realize: BlockRealize) -> int:
         """The number of the loop's statement that a block is in."""
@@ -108,12 +108,12 @@ class _At:
         late = [w for w in self.users(written=True) if self.part(w) >= at]
         if late:
             self.refuse(f"block {late[0].block.name} writes it where it would be read in the copy")
-        if self.together and any(self.tree.under(w, self.together[0]) for w in legality.writers(self.tree, self.scope, self.buffer)):
+        if self.together and any(self.tree.under(w, self.together[0]) for w in scopes.writers(self.tree, self.scope, self.buffer)):
             self.refuse("threads would copy what others of them are still to write")
         region: Region | None = None
         for r in readers:
             loops = [self.loop, *inner_loops(self.tree, r, self.loop)]
-            legality.require_told_init(self.tree, r, self.buffer, loops, f"copy {self.buffer.name} in each iteration of {self.loop.loop_var.name}")
+            inits.require_told_init(self.tree, r, self.buffer, loops, f"copy {self.buffer.name} in each iteration of {self.loop.loop_var.name}")
             for read in regions_of(r.block, self.buffer, written=False):
                 part = touched(self.tree, r, read, self.loop, self.an)
                 require_known_place(self.tree, r, self.buffer, part, self.together[0] if self.together else self.loop)
@@ -130,7 +130,7 @@ class _At:
         early = [r for r in readers if self.part(r) < at]
         if len(writers) > 1:
             self.refuse(f"blocks {writers[0].block.name} and {writers[1].block.name} write it")
-        legality.require_own_condition(self.tree, self.realize, f"copy {self.buffer.name}")
+        sharing.require_own_condition(self.tree, self.realize, f"copy {self.buffer.name}")
         others = [r for r in self.touching_in_threads() if r is not self.realize and r not in early]
         if others:
             self.refuse(f"threads would overwrite with their copies what block {others[0].block.name} reads or writes")

@@ -10,7 +10,7 @@ from roundel.arith.compare import SLACK
 from roundel.ir import Rewriter, Var, free_vars, on, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IntImm, Range, Stmt
 
-from . import legality
+from . import ordering, scopes, sharing
 from .copyable import require_told_by_loops
 from .handed_on import covered
 from .primitive import BlockToken, Change, Loop, primitive, refuse
@@ -38,11 +38,11 @@ class _Decompose:
         self.block: Block = tree.nodes[block]
         self.realize = tree.realize(block)
         store = self.block.body
-        if type(store) is not BufferStore or type(store.value) not in (tir.IfThenElse, tir.Select) or not legality.is_complete(self.block):
+        if type(store) is not BufferStore or type(store.value) not in (tir.IfThenElse, tir.Select) or not scopes.is_complete(self.block):
             self.refuse("it does not store if_then_else(inside, value, pad)")
         self.store, self.condition = store, store.value.condition  # type: ignore[attr-defined]
         self.value, self.pad = store.value.true_value, store.value.false_value  # type: ignore[attr-defined]
-        legality.require_true_axes(tree, self.block, "decompose")
+        ordering.require_true_axes(tree, self.block, "decompose")
         if free_vars(self.pad) or reads_memory(self.pad):
             self.refuse("the value outside is not a constant")
         if reads_memory(self.condition):
@@ -57,7 +57,7 @@ class _Decompose:
             self.refuse("there are conditions or declarations between it and the loop")
         doing = f"decompose block {self.block.name}"
         require_told_by_loops(tree, self.realize, doing)
-        legality.require_only_blocks(tree, self.realize, {store.buffer}, set(), doing)
+        sharing.require_only_blocks(tree, self.realize, {store.buffer}, set(), doing)
         self.inner = loops[loops.index(loop) :]
         self.require_filled_first()
 
@@ -68,7 +68,7 @@ class _Decompose:
         """Whatever else in the loop touches the result reads it, after it is made."""
         of = self.tree.memory(self.realize)
         target = of(self.store.buffer)
-        for s in legality.leaves(self.loop):
+        for s in scopes.leaves(self.loop):
             if s is self.realize:
                 continue
             if type(s) is not BlockRealize:
@@ -79,7 +79,7 @@ class _Decompose:
             if stores or (reads and self.tree.order[s] < self.tree.order[self.realize]):
                 self.refuse(f"block {s.block.name} touches {self.store.buffer.name} in the loop before it would be padded, or stores it")
             chain = [x for x in self.inner if x in self.tree.loops(s)]
-            if (reads or any(of(b) is target for b in legality.asked_of(s))) and not covered(self.tree, chain, self.store.buffer, [self.realize, s]):
+            if (reads or any(of(b) is target for b in scopes.asked_of(s))) and not covered(self.tree, chain, self.store.buffer, [self.realize, s]):
                 self.refuse(f"block {s.block.name} may read elements of {self.store.buffer.name} that are not made there yet")
 
     def run(self) -> Change:
@@ -96,7 +96,7 @@ class _Decompose:
             changed = changed.edit({now: now.replace(extent=x.extent)})
         outer = changed.nodes[self.loop.token]
         changed = changed.edit({outer: tir.seq(front, outer)})
-        legality.require_no_races(changed, self.store.buffer, f"decompose block {self.block.name}")
+        ordering.require_no_races(changed, self.store.buffer, f"decompose block {self.block.name}")
         return Change(changed, next(b.token for b in changed.blocks() if b.token not in tree.nodes))
 
     def copy(self, realize: BlockRealize) -> tuple[BlockRealize, list[For]]:

@@ -8,7 +8,7 @@ from typing import NoReturn
 from roundel.ir import Buffer, Var, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 
-from . import legality
+from . import inits, ordering, scopes, sharing
 from .primitive import BlockToken, Change, primitive, refuse
 from .regions import run_domain, with_access
 from .rfactor import starts_neutral
@@ -49,8 +49,8 @@ class _Epilogue:
         value = self.sum.value  # type: ignore[union-attr]
         body = BufferStore(out, value.replace(**{side: total if getattr(value, side) is partial else getattr(value, side) for side in "ab"}), at)
         block = self.reduction.block.replace(reads=(), writes=(), body=body, init=BufferStore(out, substitute(rest, table), at))
-        passed = [r for r in legality.passed(self.tree, self.epilogue, self.reduction) if r is not self.reduction]
-        legality.require_no_conflict(self.tree, self.epilogue, passed, "fuse")
+        passed = [r for r in scopes.passed(self.tree, self.epilogue, self.reduction) if r is not self.reduction]
+        sharing.require_no_conflict(self.tree, self.epilogue, passed, "fuse")
         changed = self.tree.edit({self.epilogue: None, self.reduction: self.reduction.replace(block=with_access(self.tree, block))})
         scope: Block = changed.nodes[self.tree.scope(self.reduction).token]
         kept = tuple(b for b in scope.alloc_buffers if b is not temp)
@@ -60,7 +60,7 @@ class _Epilogue:
     def check_sum(self) -> Buffer:
         """The buffer of the sum, which only the two blocks touch."""
         tree, block = self.tree, self.reduction.block
-        if not legality.is_reduction(block) or type(self.sum) is not BufferStore or type(block.init) is not BufferStore:
+        if not scopes.is_reduction(block) or type(self.sum) is not BufferStore or type(block.init) is not BufferStore:
             self.refuse("that is not one reduction with an init")
         assert isinstance(self.sum, BufferStore) and isinstance(block.init, BufferStore)
         if family(self.sum, block) != "Add" or type(self.sum.value) is not tir.Add or not starts_neutral("Add", block.init.value):
@@ -69,21 +69,21 @@ class _Epilogue:
         if [self.sum.value.a, self.sum.value.b].count(partial) != 1:
             self.refuse("that is no sum of one term after another")
         doing = f"fuse block {self.epilogue.block.name} into"
-        temp = legality.require_inner_buffer(tree, block, doing)
-        legality.require_true_axes(tree, block, doing)
-        legality.require_single_updates(tree, self.reduction, "fuse")
-        legality.require_init_first(tree, self.reduction, "fuse")
+        temp = sharing.require_inner_buffer(tree, block, doing)
+        ordering.require_true_axes(tree, block, doing)
+        inits.require_single_updates(tree, self.reduction, "fuse")
+        inits.require_init_first(tree, self.reduction, "fuse")
         scope = tree.scope(self.reduction)
-        if legality.writers(tree, scope, temp) != [self.reduction] or tree.order[self.epilogue] < tree.order[self.reduction]:
+        if scopes.writers(tree, scope, temp) != [self.reduction] or tree.order[self.epilogue] < tree.order[self.reduction]:
             self.refuse(f"other blocks write {temp.name} too, or the sum comes after")
-        legality.require_only_users(tree, self.reduction, temp, [self.reduction, self.epilogue], f"{doing} block {block.name}")
+        sharing.require_only_users(tree, self.reduction, temp, [self.reduction, self.epilogue], f"{doing} block {block.name}")
         return temp
 
     def check_end(self, temp: Buffer) -> tuple[Expr, dict[Var, Expr]]:
         """What the epilogue adds, and its variables in terms of the reduction's."""
         tree, block, end = self.tree, self.epilogue.block, self.end
-        legality.require_pure(tree, block, "fuse")
-        if not legality.is_complete(block) or type(end) is not BufferStore or type(end.value) is not tir.Add:
+        ordering.require_pure(tree, block, "fuse")
+        if not scopes.is_complete(block) or type(end) is not BufferStore or type(end.value) is not tir.Add:
             self.refuse("it does not store the sum plus something: anything else would be done to every partial sum")
         assert isinstance(end, BufferStore) and isinstance(self.sum, BufferStore)
         a, b = end.value.a, end.value.b  # type: ignore[attr-defined]
@@ -97,9 +97,9 @@ class _Epilogue:
             self.refuse(f"its variables are not the indices of {temp.name}")
         table = {i: s for i, s in zip(load.indices, self.sum.indices) if type(i) is Var}
         self.check_domains(table)
-        if end.buffer in legality.reads_of(self.reduction.block):
+        if end.buffer in scopes.reads_of(self.reduction.block):
             self.refuse(f"the reduction reads {end.buffer.name}")
-        if legality.writers(tree, tree.scope(self.epilogue), end.buffer) != [self.epilogue] or free_vars(rest) - set(variables) - set(self.tree.func.params):
+        if scopes.writers(tree, tree.scope(self.epilogue), end.buffer) != [self.epilogue] or free_vars(rest) - set(variables) - set(self.tree.func.params):
             self.refuse(f"other blocks store {end.buffer.name}, or it uses a loop without a variable bound to it")
         return rest, table
 

@@ -9,7 +9,7 @@ from roundel.ir import Buffer
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Block, BlockRealize
 
-from . import legality
+from . import scopes
 from .primitive import BlockToken, Change, Target, primitive
 from .tree import Tree
 
@@ -56,13 +56,13 @@ def _tokens(found: list[BlockRealize]) -> list:
 @primitive
 def get_producers(tree: Tree, block: BlockToken) -> Change:
     """Blocks of the same scope before this one that write what it reads."""
-    return Change(tree, _tokens(legality.producers(tree, tree.nodes[block])))
+    return Change(tree, _tokens(scopes.producers(tree, tree.nodes[block])))
 
 
 @primitive
 def get_consumers(tree: Tree, block: BlockToken) -> Change:
     """Blocks of the same scope after this one that read what it writes."""
-    return Change(tree, _tokens(legality.consumers(tree, tree.nodes[block])))
+    return Change(tree, _tokens(scopes.consumers(tree, tree.nodes[block])))
 
 
 @primitive
@@ -72,7 +72,7 @@ def get_output_blocks(tree: Tree, scope_block: BlockToken) -> Change:
     inside = [b for b in tree.blocks() if b is not node and tree.under(b, node)]
     inner: set[Buffer] = {a for b in (node, *inside) for a in b.alloc_buffers}
     views = {m.buffer: m.source.buffer for b in inside for m in b.match_buffers}
-    return Change(tree, [b.token for b in inside if {views.get(w, w) for w in legality.writes_of(b)} - inner])
+    return Change(tree, [b.token for b in inside if {views.get(w, w) for w in scopes.writes_of(b)} - inner])
 
 
 @primitive

@@ -10,7 +10,7 @@ from roundel.ir import Buffer, Rewriter, Var, free_vars, on, substitute, tir, wa
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
 
-from . import legality
+from . import ordering, scopes, sharing
 from .accesses import memory_of
 from .copyable import require_told_by_loops
 from .handed_on import covered
@@ -28,10 +28,10 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     """
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
-    buffer = legality.require_inner_buffer(tree, node, "inline")
+    buffer = sharing.require_inner_buffer(tree, node, "inline")
     store = _single_store(tree, realize, "inline")
-    legality.require_pure(tree, node, "inline")
-    legality.require_no_alias(tree, realize, legality.writes_of(node) | legality.reads_of(node), f"inline block {node.name}")
+    ordering.require_pure(tree, node, "inline")
+    sharing.require_no_alias(tree, realize, scopes.writes_of(node) | scopes.reads_of(node), f"inline block {node.name}")
     variables = _index_variables(tree, realize, store.indices, "inline")
     loose = free_vars(store.value) & {iv.var for iv in node.iter_vars} - set(variables)
     if node.init is not None or loose:
@@ -41,7 +41,7 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
             f"cannot inline block {node.name}",
             "it is a reduction" if node.init is not None else "its value depends on variables that are not in the index",
         )
-    legality.require_inner_buffers(tree, node, "inline")
+    sharing.require_inner_buffers(tree, node, "inline")
     _require_no_loops_used(tree, realize, store.value)
     scope = tree.scope(realize)
     _require_inputs_unchanged(tree, realize, buffer)
@@ -53,8 +53,8 @@ def compute_inline(tree: Tree, block: BlockToken) -> Change:
     for r in changed.children(changed.nodes[scope.token]):
         if r is tree.realize(r.block.token):
             continue
-        if legality.writes_of(r.block) & legality.reads_of(node):
-            legality.require_own_elements(changed, r, f"inline block {node.name}")
+        if scopes.writes_of(r.block) & scopes.reads_of(node):
+            sharing.require_own_elements(changed, r, f"inline block {node.name}")
     return Change(_without(changed, scope, buffer), None, {block: "inlined into its consumers"})
 
 
@@ -124,21 +124,21 @@ def _index_variables(tree: Tree, realize: BlockRealize, indices: tuple[Expr, ...
 
 def _require_inputs_unchanged(tree: Tree, realize: BlockRealize, buffer: Buffer) -> None:
     """What the block reads is the same where its value is used, and each use is after it."""
-    inputs = legality.reads_of(realize.block)
+    inputs = scopes.reads_of(realize.block)
     what = f"cannot inline block {realize.block.name}"
     for s in _touching(tree.scope(realize).body, buffer):
         if s is realize:
             continue
         if tree.order[s] < tree.order[realize]:
             refuse(tree, realize, what, f"{buffer.name} is read before it is computed")
-        for r in legality.passed(tree, realize, s):
-            if legality.writes_of(r.block) & inputs:
+        for r in scopes.passed(tree, realize, s):
+            if scopes.writes_of(r.block) & inputs:
                 refuse(tree, realize, what, f"block {r.block.name} overwrites its inputs before they would be read")
-        around = [x for x in tree.loops(realize) if x in tree.loops(s) and any(legality.writes_of(r.block) & inputs for r in tree.realizes(x))]
+        around = [x for x in tree.loops(realize) if x in tree.loops(s) and any(scopes.writes_of(r.block) & inputs for r in tree.realizes(x))]
         if around and not (type(s) is BlockRealize and covered(tree, around, buffer, [realize, s])):
             why = f"what is read of {buffer.name} may come from another iteration of {around[-1].loop_var.name}, in which its inputs were others"
             refuse(tree, realize, what, why)
-    stored = {n.buffer for s in legality.bare_statements(tree.scope(realize).body) for n in walk(s) if type(n) is BufferStore}
+    stored = {n.buffer for s in scopes.bare_statements(tree.scope(realize).body) for n in walk(s) if type(n) is BufferStore}
     if stored & inputs:
         refuse(tree, realize, what, "statements outside of blocks overwrite its inputs")
 
@@ -200,11 +200,11 @@ def reverse_compute_inline(tree: Tree, block: BlockToken) -> Change:
     value = _Put(next(iter(loads)), made.value, table).rewrite(store.value)
     body = BufferStore(store.buffer, value, tuple(an.simplify(substitute(i, table)) for i in store.indices))
     new = producer.replace(block=with_access(tree, source.replace(body=body)), predicate=_guard(an, producer, node, table, at, made.indices))
-    legality.require_no_conflict(tree, realize, [r for r in legality.passed(tree, realize, producer) if r is not producer], "inline")
+    sharing.require_no_conflict(tree, realize, [r for r in scopes.passed(tree, realize, producer) if r is not producer], "inline")
     changed = tree.edit({realize: None, producer: new})
     _require_untouched(changed, tree.scope(realize), buffer, realize, what, "uses")
-    if legality.writes_of(node) & legality.needed_by(producer):
-        legality.require_own_elements(changed, new, f"inline block {node.name} into its producer")
+    if scopes.writes_of(node) & scopes.needed_by(producer):
+        sharing.require_own_elements(changed, new, f"inline block {node.name} into its producer")
     return Change(_without(changed, tree.scope(realize), buffer), None, {block: f"inlined into {source.name}"})
 
 
@@ -240,11 +240,11 @@ def _buffer_at(tree: Tree, realize: BlockRealize, at: tuple[Expr, ...]) -> str:
 def _epilogue_of(tree: Tree, realize: BlockRealize) -> tuple[BlockRealize, Buffer]:
     """The finished producer whose values the block takes one by one, and the buffer between them."""
     node = realize.block
-    if not legality.is_complete(node):
+    if not scopes.is_complete(node):
         refuse(tree, realize, f"cannot inline block {node.name} into its producer", "it reduces, or reads back what it writes")
-    legality.require_true_axes(tree, node, "inline into its producer")
+    ordering.require_true_axes(tree, node, "inline into its producer")
     producer, buffer = _only_producer(tree, realize)
-    if not legality.is_complete(producer.block):
+    if not scopes.is_complete(producer.block):
         refuse(
             tree,
             producer,
@@ -278,9 +278,9 @@ def _require_all_made(tree: Tree, producer: BlockRealize, node: Block, buffer: B
 
 def _only_producer(tree: Tree, realize: BlockRealize) -> tuple[BlockRealize, Buffer]:
     scope, block = tree.scope(realize), realize.block
-    found = [p for p in legality.producers(tree, block) if legality.writes_of(p.block) & legality.reads_of(block)]
-    inner = [(p, b) for p in found for b in legality.writes_of(p.block) & legality.reads_of(block) if b in scope.alloc_buffers]
-    usable = [(p, b) for p, b in inner if len(legality.writers(tree, scope, b)) == 1 and len(legality.readers(tree, scope, b)) == 1]
+    found = [p for p in scopes.producers(tree, block) if scopes.writes_of(p.block) & scopes.reads_of(block)]
+    inner = [(p, b) for p in found for b in scopes.writes_of(p.block) & scopes.reads_of(block) if b in scope.alloc_buffers]
+    usable = [(p, b) for p, b in inner if len(scopes.writers(tree, scope, b)) == 1 and len(scopes.readers(tree, scope, b)) == 1]
     if len(usable) == 1:
         return usable[0]
     last = max(usable, key=lambda u: tree.order[u[0]], default=None)

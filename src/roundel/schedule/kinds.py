@@ -12,7 +12,7 @@ from roundel.ir.tir import Block, For, ForKind
 from roundel.ir.visit import Substitution
 
 from .accesses import memory_of
-from .legality import check_parallel, require_no_races
+from .ordering import check_parallel, require_no_races
 from .primitive import BlockToken, Change, Loop, Printable, Target, primitive, refuse
 from .tree import Tree
 

@@ -14,7 +14,7 @@ from roundel.ir.dtype import INT64
 from roundel.ir.errors import ArithError, ConstantError, ScheduleError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
 
-from . import legality
+from . import inits, ordering, scopes, sharing
 from .arguments import applied
 from .copyable import require_fixed_domain, require_single_elements, require_spatial, require_told_places
 from .kinds import read_buffer, replace_buffers, views_of, written_buffer
@@ -56,11 +56,11 @@ def _from_function(given: Callable, ndim: int) -> IndexMap:
 def named_buffer(tree: Tree, block: Block, buffer: Any) -> Buffer:
     """``("read", 0)``, ``("write", 0)``, or a buffer that the block touches or its name."""
     if isinstance(buffer, Buffer):
-        if buffer in legality.writes_of(block) | legality.reads_of(block):
+        if buffer in scopes.writes_of(block) | scopes.reads_of(block):
             return buffer
         refuse(tree, block, f"block {block.name} does not touch buffer {buffer.name}")
     if isinstance(buffer, str):
-        found = [b for b in (*legality.writes_of(block), *legality.reads_of(block)) if b.name == buffer]
+        found = [b for b in (*scopes.writes_of(block), *scopes.reads_of(block)) if b.name == buffer]
         if found:
             return found[0]
         refuse(tree, block, f"block {block.name} touches no buffer {buffer!r}")
@@ -206,7 +206,7 @@ def _fill_padding(tree: Tree, user: BlockRealize, buffer: Buffer, inverse: Index
     block = Block(ivs, (), (region,), unique_block_name(tree, buffer.name + "_pad"), tir.BufferStore(buffer, value, at))
     table = {v: x.loop_var for v, x in zip(inverse.initial_indices, loops)}
     nest = wrap(loops, BlockRealize(tuple(x.loop_var for x in loops), substitute(padding, table), block))
-    writers = legality.writers(tree, scope, buffer)
+    writers = scopes.writers(tree, scope, buffer)
     if not writers:
         refuse(tree, user, f"the padding of {buffer.name} cannot be filled", "no block stores it")
     return place(tree, [], writers, writers[0], early=True).insert(nest, {}, None)
@@ -222,7 +222,7 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Map) -> Cha
     realize = tree.realize(block)
     index_map = as_index_map(index_map, len(node.iter_vars))
     shape = tuple(iv.dom.extent for iv in node.iter_vars)
-    legality.require_true_axes(tree, node, "transform the domain of")
+    ordering.require_true_axes(tree, node, "transform the domain of")
     if any(not is_zero(iv.dom.min) for iv in node.iter_vars):
         refuse(tree, realize, f"cannot transform the domain of block {node.name}", "a variable does not start at 0")
     chain = sole_loops(tree, realize)
@@ -257,7 +257,7 @@ def transform_block_layout(tree: Tree, block: BlockToken, index_map: Map) -> Cha
     nest = BlockRealize(tuple(x.loop_var for x in loops), inside, with_access(tree, new))
     changed = tree.edit({chain[0] if chain else realize: wrap(loops, nest)})
     if node.init is not None:
-        legality.require_init_first(changed, nest, f"transform the domain of block {node.name}")
+        inits.require_init_first(changed, nest, f"transform the domain of block {node.name}")
     return Change(changed, None, recorded={"index_map": index_map})
 
 
@@ -307,14 +307,14 @@ def reindex(tree: Tree, block: BlockToken, buffer: BufferName) -> Change:
     node: Block = tree.nodes[block]
     realize = tree.realize(block)
     target = named_buffer(tree, node, buffer)
-    writes = target in legality.writes_of(node)
-    reads_back = target in legality.reads_of(node) and not legality.is_reduction(node)
-    if writes and (reads_back or len(legality.writers(tree, tree.scope(realize), target)) > 1):
+    writes = target in scopes.writes_of(node)
+    reads_back = target in scopes.reads_of(node) and not scopes.is_reduction(node)
+    if writes and (reads_back or len(scopes.writers(tree, tree.scope(realize), target)) > 1):
         refuse(tree, realize, f"cannot reindex {target.name}", "the block also reads it, or another writes it too")
     if writes:
-        legality.require_true_axes(tree, node, f"reindex {target.name} of")
+        ordering.require_true_axes(tree, node, f"reindex {target.name} of")
     doing = f"reindex {target.name} of block {node.name}"
-    legality.require_only_blocks(tree, realize, {target} if writes else set(), {target}, doing)
+    sharing.require_only_blocks(tree, realize, {target} if writes else set(), {target}, doing)
     require_told_places(tree, realize, target, doing)
     an = tree.analyzer(node, inside=True, units=False)
     places = [n.indices for n in walk(node) if type(n) in (BufferLoad, BufferStore) and n.buffer is target]
@@ -352,13 +352,13 @@ def reindex(tree: Tree, block: BlockToken, buffer: BufferName) -> Change:
     nest, token = copy_nest(tree, fresh, store, target.name + "_reindex")
     scope = tree.scope(realize)
     changes: dict[Stmt, Stmt | None] = {realize: realize.replace(block=Reindexed(target, new, tuple(iv.var for iv in ivs)).rewrite(node))}
-    feeding = [] if writes else legality.writers(tree, scope, target)
-    later = legality.later_readers(tree, realize, target) if writes else [realize]
+    feeding = [] if writes else scopes.writers(tree, scope, target)
+    later = scopes.later_readers(tree, realize, target) if writes else [realize]
     site = place(tree, [realize] if writes else feeding, later, realize)
     if site.loop is not None:
         refuse(tree, realize, f"cannot reindex {target.name}", "it is written and read in one loop nest")
     changed = site.insert(nest, changes, new)
-    legality.require_no_races(changed, new, doing)
+    ordering.require_no_races(changed, new, doing)
     return Change(changed, token)
 
 

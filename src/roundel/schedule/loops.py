@@ -12,7 +12,8 @@ from roundel.ir import Token, free_vars, tir, walk
 from roundel.ir.tir import Expr, For, ForKind, IterKind, Stmt
 
 from .decisions import holds_always
-from .legality import check_merged, check_order, require_no_idle, require_steady_bounds
+from .inits import require_no_idle
+from .ordering import check_merged, check_order, require_steady_bounds
 from .primitive import Change, Factor, Loop, Target, primitive, refuse
 from .rebind import rebind, serial, wrap
 from .tree import TRUE, Tree, child_stmts, fresh_copy, is_one, unique_block_name

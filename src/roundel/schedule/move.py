@@ -11,7 +11,7 @@ from roundel.arith.int_set import interval
 from roundel.ir import Buffer, Var, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind, IterKind, Range, Stmt
 
-from . import legality
+from . import inits, ordering, scopes, sharing
 from .accesses import told_by
 from .inline import compute_inline
 from .limits import independent
@@ -46,10 +46,10 @@ def compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit_loops: 
     if isinstance(loop, tir.Expr):
         return compute_inline(tree, block) if _sampled(tree, block, loop) == -2 else Change(tree)
     move = _Move(tree, block, loop)
-    legality.require_pure(tree, move.block, "move")
-    legality.require_single_updates(tree, move.realize, "move")
-    legality.require_inner_buffers(tree, move.block, "move")
-    users = legality.consumers(tree, move.block)
+    ordering.require_pure(tree, move.block, "move")
+    inits.require_single_updates(tree, move.realize, "move")
+    sharing.require_inner_buffers(tree, move.block, "move")
+    users = scopes.consumers(tree, move.block)
     for user in users:
         if not tree.under(user, move.loop):
             move.refuse(f"this requires all the consumers to be under that loop, and block {user.block.name} is not")
@@ -60,11 +60,11 @@ def compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit_loops: 
     at = _position(move, index, 0, first)
     passed = [r for r in move.between() if r not in users]
     passed += [r for p in parts[:at] for r in tree.realizes(p)]
-    legality.require_no_conflict(tree, move.realize, passed, "move")
+    sharing.require_no_conflict(tree, move.realize, passed, "move")
     for user in users:
-        move.require_apart(user, legality.writes_of(move.block) & legality.asked_of(user))
+        move.require_apart(user, scopes.writes_of(move.block) & scopes.asked_of(user))
     for other in (r for p in parts[at:] for r in tree.realizes(p)):
-        move.require_apart(other, legality.writes_of(other.block) & legality.needed_by(move.realize))
+        move.require_apart(other, scopes.writes_of(other.block) & scopes.needed_by(move.realize))
     return move.to(at, _needed(move, users), [], preserve_unit_loops)
 
 
@@ -85,9 +85,9 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
         _sampled(tree, block, loop)
         return Change(tree)
     move = _Move(tree, block, loop)
-    legality.require_pure(tree, move.block, "move")
-    legality.require_single_updates(tree, move.realize, "move")
-    sources = [p for p in legality.producers(tree, move.block) if tree.under(p, move.loop) and legality.writes_of(p.block) & legality.reads_of(move.block)]
+    ordering.require_pure(tree, move.block, "move")
+    inits.require_single_updates(tree, move.realize, "move")
+    sources = [p for p in scopes.producers(tree, move.block) if tree.under(p, move.loop) and scopes.writes_of(p.block) & scopes.reads_of(move.block)]
     if not sources:
         move.refuse(f"no block under loop {move.loop.loop_var.name} writes what it reads")
     alone = [c for c in tree.conditions(move.loop) if c not in tree.ancestors(move.realize)]
@@ -95,15 +95,15 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
         move.refuse(f"the loop runs under {'a condition' if type(alone[0]) is tir.If else 'a loop with a condition'}, and the block need not")
     parts = list(move.parts)
     last = max(k for k, p in enumerate(parts) if any(tree.under(s, p) for s in sources))
-    users = legality.consumers(tree, move.block)
+    users = scopes.consumers(tree, move.block)
     until = min([k for k, p in enumerate(parts) if any(tree.under(u, p) for u in users)] or [len(parts)])
     at = _position(move, index, last + 1, until)
     passed = [r for r in move.between() if not tree.under(r, move.loop)]
     passed += [r for p in parts[at:] for r in tree.realizes(p)]
-    legality.require_no_conflict(tree, move.realize, passed, "move")
+    sharing.require_no_conflict(tree, move.realize, passed, "move")
     for other in (r for p in parts[:at] for r in tree.realizes(p)):
-        move.require_apart(other, legality.writes_of(other.block) & legality.asked_of(move.realize))
-        move.require_apart(other, legality.writes_of(move.block) & (legality.needed_by(other) | legality.writes_of(other.block)))
+        move.require_apart(other, scopes.writes_of(other.block) & scopes.asked_of(move.realize))
+        move.require_apart(other, scopes.writes_of(move.block) & (scopes.needed_by(other) | scopes.writes_of(other.block)))
     _require_finished(move, sources)
     doms, conditions = _provided(move, sources)
     change = move.to(at, doms, conditions, preserve_unit_loops)
@@ -111,7 +111,7 @@ def reverse_compute_at(tree: Tree, block: BlockToken, loop: Place, preserve_unit
         _require_whole_sums(move, change.tree)
     moved = change.tree.realize(block)
     chain = [x for x in change.tree.loops(moved) if x.token in {y.token for y in move.within}]
-    legality.require_moved_in_order(change.tree, moved, chain, f"move block {move.block.name} under loop {move.loop.loop_var.name}")
+    ordering.require_moved_in_order(change.tree, moved, chain, f"move block {move.block.name} under loop {move.loop.loop_var.name}")
     return change
 
 
@@ -163,7 +163,7 @@ class _Move:
     def between(self) -> list[BlockRealize]:
         """Blocks of the scope between the block and the loop, in either direction, and those in loops around one of them only."""
         inside = set(self.tree.realizes(self.loop))
-        return [r for r in legality.passed(self.tree, self.realize, self.loop) if r not in inside]
+        return [r for r in scopes.passed(self.tree, self.realize, self.loop) if r not in inside]
 
     def to(self, at: int, doms: dict[Var, Range], conditions: list[Expr], keep_units: bool) -> Change:
         """The program with the block in front of part ``at`` of the loop, over ``doms`` of its variables."""
@@ -256,14 +256,14 @@ def _require_whole_sums(move: _Move, tree: Tree) -> None:
     idle = [x.loop_var.name for x in loops if not is_one(x.extent) and not any(x.loop_var in free_vars(v) for v in realize.iter_values)]
     if idle or whole is None or not all(same_region([whole[iv.var]], [iv.dom], move.an) for iv in move.realize.block.iter_vars):
         move.refuse("the parts of what it reduces over, one for each iteration, are not known to make up the whole once")
-    if legality.mixed_loops(realize):
+    if scopes.mixed_loops(realize):
         move.refuse("a loop is part of a spatial and of a reduce variable, so the init might not come first")
-    legality.require_init_first(tree, realize, "move")
+    inits.require_init_first(tree, realize, "move")
     around = [x for x in loops if x.loop_var in parted]
     for x in around:
         if x.kind not in (ForKind.SERIAL, ForKind.UNROLLED) and not (x.thread or "").startswith("threadIdx."):
             move.refuse(f"it would reduce over loop {x.loop_var.name}, whose iterations run at the same time")
-    for user in legality.consumers(tree, realize.block):
+    for user in scopes.consumers(tree, realize.block):
         if around and tree.under(user, around[0]):
             move.refuse(f"block {user.block.name} would read it before it is done")
 
@@ -287,11 +287,11 @@ def _needed(move: _Move, users: list[BlockRealize]) -> dict[Var, Range]:
         region: Region | None = None
         for user in users:
             together = running_together(move.tree, move.loop, written.buffer, move.shared)
-            legality.require_told_init(move.tree, user, written.buffer, [move.loop, *inner_loops(move.tree, user, move.loop)], f"move block {move.block.name}")
+            inits.require_told_init(move.tree, user, written.buffer, [move.loop, *inner_loops(move.tree, user, move.loop)], f"move block {move.block.name}")
             for r in regions_of(user.block, written.buffer, written=False):
                 box = touched(move.tree, user, r, move.loop, move.an)
                 of = move.tree.memory(user)
-                if told_by(box, of=of) & set(map(of, legality.writes_of(move.block))):
+                if told_by(box, of=of) & set(map(of, scopes.writes_of(move.block))):
                     move.refuse(f"what it stores tells which part of {r.buffer.name} is needed")
                 require_known_place(move.tree, user, r.buffer, box, together[0] if together else move.loop)
                 box = estimate_region(BufferRegion(r.buffer, box), domain(together), an=move.an) if together else box
@@ -310,8 +310,8 @@ _SHARING = {"shared": ("threadIdx", "vthread"), "global": ("blockIdx", "threadId
 
 def running_together(tree: Tree, loop: For, buffer: Buffer, but: Sequence[For] = ()) -> list[For]:
     """Loops from ``loop`` outwards (``but`` some) whose iterations are threads that have the buffer together: each makes what all of them need."""
-    sharing = _SHARING.get(buffer.scope.split(".")[0], ())
-    return [x for x in (*tree.loops(loop), loop) if x.thread is not None and x.thread.startswith(sharing) and x not in but]
+    threads = _SHARING.get(buffer.scope.split(".")[0], ())
+    return [x for x in (*tree.loops(loop), loop) if x.thread is not None and x.thread.startswith(threads) and x not in but]
 
 
 def solve(an: Analyzer, block: Block, at: Range, need: Range) -> dict[Var, Range]:
@@ -361,9 +361,9 @@ def _provided(move: _Move, sources: list[BlockRealize]) -> tuple[dict[Var, Range
     """Domains of the block's variables whose reads one iteration of the loop has produced, and exact conditions."""
     found: dict[Var, Range] = {}
     conditions: list[Expr] = []
-    buffers: dict[Buffer, None] = dict.fromkeys(b for s in sources for b in legality.writes_of(s.block) & legality.reads_of(move.block))
+    buffers: dict[Buffer, None] = dict.fromkeys(b for s in sources for b in scopes.writes_of(s.block) & scopes.reads_of(move.block))
     for buffer in buffers:
-        for w in legality.writers(move.tree, move.tree.scope(move.realize), buffer):
+        for w in scopes.writers(move.tree, move.tree.scope(move.realize), buffer):
             if w not in sources and w is not move.realize:
                 move.refuse(f"block {w.block.name}, outside of that loop, writes {buffer.name} too")
         made, all_made = _made(move, sources, buffer, move.loop), _made(move, sources, buffer, None)

@@ -11,7 +11,7 @@ from roundel.arith.int_set import interval
 from roundel.ir import Var, free_vars, substitute, tir
 from roundel.ir.tir import Block, BlockRealize, Expr, For, IterKind, Range
 
-from . import legality
+from . import scopes
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .regions import bindings, domain, inner_loops
 from .tree import Tree, conjuncts
@@ -62,8 +62,8 @@ def drop_unused(tree: Tree, loop: Loop) -> Change:
     at: For = tree.nodes[loop]
     inside = [r for r in tree.children(tree.scope(at)) if tree.under(r, at)]
     others = [r for r in tree.children(tree.scope(at)) if r not in inside]
-    local = set(tree.scope(at).alloc_buffers) - {b for r in others for b in legality.reads_of(r.block)}
-    lasting = [r for r in inside if not legality.writes_of(r.block) <= local]
+    local = set(tree.scope(at).alloc_buffers) - {b for r in others for b in scopes.reads_of(r.block)}
+    lasting = [r for r in inside if not scopes.writes_of(r.block) <= local]
     inner = {x.loop_var for r in inside for x in inner_loops(tree, r, at)}
     limits = [{c for c in conjuncts(r.predicate) if type(c) in (tir.LT, tir.LE) and c.a is at.loop_var and free_vars(c.b).isdisjoint({at.loop_var, *inner})}
               for r in lasting]
@@ -100,16 +100,16 @@ _Support = tuple[Expr, dict[Var, Range]]  # a condition, for some of these varia
 
 def _support(tree: Tree, realize: BlockRealize, load: tir.BufferLoad, neutral: float) -> list[_Support]:
     """Conditions of which one does not hold where the loaded element is neutral, as the blocks that write it say."""
-    made = legality.writers(tree, tree.scope(realize), load.buffer)
+    made = scopes.writers(tree, tree.scope(realize), load.buffer)
     store = made[0].block.body if len(made) == 1 else None
     if type(store) is not tir.BufferStore or not all(type(i) is Var for i in store.indices) or len(set(store.indices)) < len(store.indices):
         return []
     at = dict(zip(store.indices, load.indices, strict=True))
-    if legality.is_reduction(made[0].block) and neutral == 0.0 and _starts_at(made[0].block, neutral):
+    if scopes.is_reduction(made[0].block) and neutral == 0.0 and _starts_at(made[0].block, neutral):
         over = {iv.var: iv.dom for iv in made[0].block.iter_vars if iv.kind is IterKind.REDUCE}
         found = [s for part, zero in _operands(made[0].block) if zero == neutral for s in _support(tree, made[0], part, neutral)]
         return [(substitute(c, at), {**within, **over}) for c, within in found]
-    if not legality.is_complete(made[0].block) or type(store.value) not in (tir.Select, tir.IfThenElse):
+    if not scopes.is_complete(made[0].block) or type(store.value) not in (tir.Select, tir.IfThenElse):
         return []
     other = store.value.false_value
     return [(substitute(c, at), {}) for c in conjuncts(store.value.condition)] if type(other) is tir.FloatImm and other.value == neutral else []

@@ -7,7 +7,7 @@ from roundel.arith import reads_memory
 from roundel.ir import free_vars, tir
 from roundel.ir.tir import Block, BlockRealize, For, ForKind
 
-from . import legality
+from . import ordering, scopes, sharing
 from .accesses import variables_of
 from .dependence import conflict, places_under
 from .primitive import BlockToken, Change, Loop, primitive, refuse
@@ -36,9 +36,9 @@ def run_once(tree: Tree, block: BlockToken, loop: Loop) -> Change:
         refuse(tree, realize, f"loop {at.loop_var.name} is not around block {node.name} in its scope")
     if at.kind is not ForKind.SERIAL:
         refuse(tree, at, f"iterations of loop {at.loop_var.name} do not run one after another")
-    if not legality.is_complete(node):
+    if not scopes.is_complete(node):
         refuse(tree, realize, f"block {node.name} is not complete", "it has other than spatial variables, an init, or reads what it writes")
-    legality.require_inner_buffers(tree, node, "run once")
+    sharing.require_inner_buffers(tree, node, "run once")
     if any(at.loop_var in free_vars(e) for e in (*realize.iter_values, realize.predicate)):
         refuse(tree, realize, f"block {node.name} differs between iterations of loop {at.loop_var.name}")
     inner = inner_loops(tree, realize, at)
@@ -53,7 +53,7 @@ def run_once(tree: Tree, block: BlockToken, loop: Loop) -> Change:
         twice = conflict(tree, inner, p, p) if p.stmt is realize and p.access.store else None
         if twice is not None and any(x.loop_var in variables_of(realize) for x in twice.loops):
             refuse(tree, realize, f"what block {node.name} makes does not last for an iteration of loop {at.loop_var.name}", twice.why)
-    together = [x for x in inner if x.kind in legality.TOGETHER and len(tree.realizes(x)) > 1]
+    together = [x for x in inner if x.kind in ordering.TOGETHER and len(tree.realizes(x)) > 1]
     if together:
         why = f"iterations of loop {together[0].loop_var.name} run together, so that each has its own memory for what blocks in it make for each other"
         refuse(tree, realize, f"block {node.name} does not keep what it makes for the next iteration of loop {at.loop_var.name}", why)

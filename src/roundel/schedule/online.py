@@ -9,7 +9,7 @@ from typing import NoReturn
 from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, Stmt
 
-from . import legality
+from . import scopes
 from .loops import require_plain
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import rebind, serial, wrap
@@ -92,17 +92,17 @@ class _Online:
         store = reducing[0].block.body if len(reducing) == 1 and reducing[0].block.init is None else None
         if type(store) is not BufferStore or not _is_maximum(store):
             self.refuse("the first does not just find maxima, with their init elsewhere")
-        written = {b for r in inside for b in legality.writes_of(r.block)}
+        written = {b for r in inside for b in scopes.writes_of(r.block)}
         there = [r.block for r in self.tree.realizes(self.second.body)]
-        if any(written & legality.writes_of(b) for b in there) or written & {b for x in there for b in legality.reads_of(x)} - {store.buffer}:
+        if any(written & scopes.writes_of(b) for b in there) or written & {b for x in there for b in scopes.reads_of(x)} - {store.buffer}:
             self.refuse("the second uses more of the first than the maxima")
-        if any(legality.writes_of(b) & legality.reads_of(r.block) for b in there for r in inside):
+        if any(scopes.writes_of(b) & scopes.reads_of(r.block) for b in there for r in inside):
             self.refuse("the first reads what the second writes")
         return store.buffer
 
     def start(self, top: Buffer) -> BlockRealize:
         """The init of the maximum, right before."""
-        found = [r for s in self.before for r in self.tree.realizes(s) if top in legality.writes_of(r.block)]
+        found = [r for s in self.before for r in self.tree.realizes(s) if top in scopes.writes_of(r.block)]
         store = found[0].block.body if len(found) == 1 else None
         if type(store) is not BufferStore or type(store.value) is not tir.FloatImm or abs(store.value.value) == float("inf"):
             self.refuse(f"{top.name} does not start at one finite number")
@@ -115,7 +115,7 @@ class _Online:
         inside = self.tree.realizes(self.second.body)
         for r in inside:
             used = [made[b].at(load.indices) for load in _loads(r.block) if (b := load.buffer) in made]
-            if top in legality.reads_of(r.block):
+            if top in scopes.reads_of(r.block):
                 made[_store(self, r).buffer] = self.exponential(r, top)
             elif _carries(r, self.second.loop_var):
                 if len(used) == 1:
@@ -124,9 +124,9 @@ class _Online:
                 if any(u != used[0] for u in used):
                     self.refuse(f"block {r.block.name} takes together what is relative to different maxima")
                 made[_store(self, r).buffer] = self.product(r, used[0], made)
-        users = [r for b in made for r in legality.readers(self.tree, self.tree.scope(self.second), b)]
-        finished = {b for r in found for b in legality.writes_of(r.block)}
-        if any(r not in inside for r in users) or any(finished & legality.reads_of(r.block) for r in inside if r not in found):
+        users = [r for b in made for r in scopes.readers(self.tree, self.tree.scope(self.second), b)]
+        finished = {b for r in found for b in scopes.writes_of(r.block)}
+        if any(r not in inside for r in users) or any(finished & scopes.reads_of(r.block) for r in inside if r not in found):
             self.refuse("what is relative to a maximum is used elsewhere too")
         if any(_carries(r, self.second.loop_var) and r not in found for r in inside):
             self.refuse("the second sums up something else too")
@@ -137,7 +137,7 @@ class _Online:
         store = _store(self, realize)
         value = store.value.true_value if type(store.value) is tir.Select and _is_zero(store.value.false_value) else store.value
         shift = value.args[0] if type(value) is tir.Call and value.op == "exp" else None
-        if type(shift) is not tir.Sub or type(shift.b) is not BufferLoad or shift.b.buffer is not top or not legality.is_complete(realize.block):
+        if type(shift) is not tir.Sub or type(shift.b) is not BufferLoad or shift.b.buffer is not top or not scopes.is_complete(realize.block):
             self.refuse(f"block {realize.block.name} is no exponential of a difference to a maximum")
         if sum(type(n) is BufferLoad and n.buffer is top for n in walk(store.value)) != 1:
             self.refuse(f"block {realize.block.name} uses a maximum twice")
@@ -189,7 +189,7 @@ def _store(work: _Online, realize: BlockRealize) -> BufferStore:
 
 
 def _loads(block: Block) -> list[BufferLoad]:
-    own = legality.writes_of(block)
+    own = scopes.writes_of(block)
     return list(dict.fromkeys(n for n in walk(block.body) if type(n) is BufferLoad and n.buffer not in own))
 
 

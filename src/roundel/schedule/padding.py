@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from roundel.ir import Buffer, Var, decl_buffer, tir, walk
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
-from . import legality
+from . import inits, ordering, scopes, sharing
 from .copyable import plain_stores
 from .kinds import replace_buffers
 from .layout import loops_are_variables, sole_loops
@@ -53,10 +53,10 @@ class _PadEinsum:
         block, mine = self.block, {iv.var for iv in self.block.iter_vars}
         if len(padding) != len(block.iter_vars) or min(padding, default=1) < 1:
             self.refuse(f"it has {len(block.iter_vars)} variables, and the padding is {padding}")
-        if not legality.is_reduction(block) and not legality.is_complete(block):
+        if not scopes.is_reduction(block) and not scopes.is_complete(block):
             self.refuse("it is neither complete nor a reduction with an init")
-        legality.require_true_axes(self.tree, block, "pad")
-        legality.require_no_alias(self.tree, self.realize, {n.buffer for n in self.touching()}, f"pad block {block.name}")
+        ordering.require_true_axes(self.tree, block, "pad")
+        sharing.require_no_alias(self.tree, self.realize, {n.buffer for n in self.touching()}, f"pad block {block.name}")
         if not plain_stores(block):
             self.refuse("it is more than one store of an element")
         if any(type(n) in DIVIDING and not n.dtype.is_float for n in walk(block.body)):
@@ -82,7 +82,7 @@ class _PadEinsum:
             if missing:
                 self.refuse(f"its variable {missing.pop().name} does not index {s.buffer.name}, so that padding would be computed into the results")
         if self.block.init is not None:
-            legality.require_own_results(self.tree, self.realize, f"pad block {self.block.name}")
+            inits.require_own_results(self.tree, self.realize, f"pad block {self.block.name}")
 
     def check_zeros(self) -> None:
         """Along a padded reduction every term has a factor that is padded with 0. (Numbers with infinity need it in all factors: 0 * inf is no 0.)"""
@@ -134,7 +134,7 @@ class _PadEinsum:
         scope: Block = changed.nodes[tree.scope(self.realize).token]
         changed = changed.edit({scope: scope.replace(alloc_buffers=(*scope.alloc_buffers, *table.values()))})
         for b in table.values():
-            legality.require_no_races(changed, b, f"pad block {self.block.name}")
+            ordering.require_no_races(changed, b, f"pad block {self.block.name}")
         return Change(changed)
 
     def _vars(self, at: tuple[Expr, ...], *, padded: bool) -> list[IterVar]:

@@ -9,10 +9,12 @@ from roundel.ir.tir import Block, BlockRealize, Expr, For, ForKind, IterKind, St
 from .accesses import accesses_of
 from .dependence import places_under
 from .handed_on import covered
-from .legality import asked_of, may_be_idle, require_init_first, require_no_idle, require_own_results, require_separate_results, require_steady_bounds
+from .inits import may_be_idle, require_init_first, require_no_idle, require_own_results, require_separate_results
+from .ordering import require_steady_bounds
 from .primitive import BlockToken, Change, Loop, primitive, refuse
 from .rebind import serial, wrap
 from .regions import bindings, with_access
+from .scopes import asked_of
 from .tree import Tree, conjuncts, unique_block_name
 
 

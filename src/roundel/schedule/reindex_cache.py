@@ -10,7 +10,7 @@ from roundel.ir import Buffer, Token, Var, decl_buffer, free_vars, substitute, t
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
 
-from . import legality
+from . import inits, ordering, scopes, sharing
 from .copyable import require_fixed_domain, require_single_elements, require_spatial, require_told_by_loops, require_told_places
 from .distance import meet
 from .kinds import known_scope, read_buffer, written_buffer
@@ -36,8 +36,8 @@ def reindex_cache_read(tree: Tree, block: BlockToken, read_buffer_index: int | s
     buffer = read_buffer(tree, node, read_buffer_index)
     work = _Stage(tree, node, buffer, storage_scope, index_map, written=False)
     scope = tree.scope(work.realize)
-    legality.require_only_blocks(tree, work.realize, set(), {buffer}, f"cache {buffer.name} of block {node.name}")
-    made = legality.writers(tree, scope, buffer)
+    sharing.require_only_blocks(tree, work.realize, set(), {buffer}, f"cache {buffer.name} of block {node.name}")
+    made = scopes.writers(tree, scope, buffer)
     if work.realize in made:
         refuse(tree, work.realize, f"cannot cache {buffer.name}", f"block {node.name} also writes it")
     return work.insert(place(tree, made, [work.realize], work.realize))
@@ -56,15 +56,15 @@ def reindex_cache_write(tree: Tree, block: BlockToken, write_buffer_index: int |
     buffer = written_buffer(tree, node, write_buffer_index)
     work = _Stage(tree, node, buffer, storage_scope, index_map, written=True)
     scope, realize = tree.scope(work.realize), work.realize
-    others = [w for w in legality.writers(tree, scope, buffer) if w is not realize]
-    legality.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
-    if buffer in legality.reads_of(node) and not legality.is_reduction(node):
+    others = [w for w in scopes.writers(tree, scope, buffer) if w is not realize]
+    sharing.require_no_conflict(tree, realize, others, f"cache {buffer.name} of")
+    if buffer in scopes.reads_of(node) and not scopes.is_reduction(node):
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} also reads it")
     if node.init is not None:
-        legality.require_own_results(tree, realize, f"cache {buffer.name}")
+        inits.require_own_results(tree, realize, f"cache {buffer.name}")
     if not stores_all(tree, realize, buffer):
         refuse(tree, realize, f"cannot cache {buffer.name}", f"block {node.name} may leave out elements that would be copied back")
-    return work.insert(place(tree, [realize], legality.later_readers(tree, realize, buffer), realize))
+    return work.insert(place(tree, [realize], scopes.later_readers(tree, realize, buffer), realize))
 
 
 class _Stage:
@@ -122,7 +122,7 @@ class _Stage:
         target = Reindexed(self.buffer, self.cache, self.there).rewrite(self.block)
         changes: dict[Stmt, Stmt | None] = {self.realize: self.realize.replace(block=target)}
         changed = site.insert(copy, changes, self.cache)
-        legality.require_no_races(changed, self.cache, f"cache {self.buffer.name}")
+        ordering.require_no_races(changed, self.cache, f"cache {self.buffer.name}")
         return Change(changed, token, recorded={"index_map": self.map})
 
     def copy(self, site: Site) -> tuple[Stmt, Token]:

@@ -22,12 +22,14 @@ from roundel.ir.tir import (
     Stmt,
 )
 
+from .inits import require_init_first, require_single_updates
 from .layout import sole_loops
-from .legality import is_reduction, mixed_loops, require_init_first, require_single_updates, require_steady_bounds, require_true_axes
 from .limits import independent
+from .ordering import require_steady_bounds, require_true_axes
 from .primitive import Change, Loop, primitive, refuse
 from .rebind import wrap
 from .regions import bindings, domain, with_access
+from .scopes import is_reduction, mixed_loops
 from .tree import Tree, conjuncts, is_one, unique_block_name
 from .updates import family
 

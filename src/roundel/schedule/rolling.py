@@ -20,7 +20,7 @@ from roundel.ir import Buffer, Rewriter, Var, free_vars, on, structural_equal, s
 from roundel.ir.errors import ArithError, ScheduleError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind, IterKind, Range, Stmt
 
-from . import legality
+from . import ordering, scopes, sharing
 from .handed_on import covered, reduces_over
 from .kinds import written_buffer
 from .primitive import BlockToken, Change, primitive, refuse
@@ -68,10 +68,10 @@ class _Roll:
         realize = tree.realize(block)
         self.tree, self.realize, self.buffer = tree, realize, buffer
         doing = f"roll {buffer.name} of"
-        legality.require_pure(tree, realize.block, doing)
-        legality.require_inner_buffers(tree, realize.block, doing)
-        legality.require_only_blocks(tree, realize, {buffer}, set(), f"{doing} block {realize.block.name}")
-        self.users = legality.readers(tree, tree.scope(realize), buffer)
+        ordering.require_pure(tree, realize.block, doing)
+        sharing.require_inner_buffers(tree, realize.block, doing)
+        sharing.require_only_blocks(tree, realize, {buffer}, set(), f"{doing} block {realize.block.name}")
+        self.users = scopes.readers(tree, tree.scope(realize), buffer)
         self.users = [u for u in self.users if u is not realize]
         self.chain = [x for x in tree.loops(realize) if all(x in tree.loops(u) for u in self.users)]
         if not self.users or not self.chain:
@@ -97,7 +97,7 @@ class _Roll:
         views = any(m.source.buffer is self.buffer for b in self.tree.blocks() for m in b.match_buffers)
         if views or any(n is self.buffer.data for n in walk(self.tree.func.body)):
             self.refuse("its pointer, or a view of it, is used")
-        used = {b.name for b in self.tree.blocks() if legality.asked_of(self.tree.realize(b.token)) & {self.buffer}} if self.tree.blocks()[1:] else set()
+        used = {b.name for b in self.tree.blocks() if scopes.asked_of(self.tree.realize(b.token)) & {self.buffer}} if self.tree.blocks()[1:] else set()
         if used:
             self.refuse(f"whether block {', '.join(used)} runs depends on it")
 
@@ -106,7 +106,7 @@ class _Roll:
         if reduces_over(self.realize, self.chain):
             self.refuse("a loop around its consumers is part of a reduction")
         changed = {r.buffer for x in self.tree.realizes(self.chain[0]) for r in x.block.writes}
-        for b in sorted(legality.reads_of(self.realize.block) & changed - {self.buffer}, key=lambda b: b.name):
+        for b in sorted(scopes.reads_of(self.realize.block) & changed - {self.buffer}, key=lambda b: b.name):
             if not _same_in_all(self.tree, b, self.chain):
                 self.refuse(f"it reads {b.name}, which is stored in the same loops")
 
@@ -233,16 +233,16 @@ def _same_in_all(tree: Tree, buffer: Buffer, chain: Sequence[For], asked: frozen
     if buffer in asked:
         return False
     scope = tree.scope(chain[0])
-    made = [r for r in tree.realizes(chain[0]) if buffer in legality.writes_of(r.block)]
+    made = [r for r in tree.realizes(chain[0]) if buffer in scopes.writes_of(r.block)]
     if not made:
         return True
-    if len(made) > 1 or buffer not in scope.alloc_buffers or len(legality.writers(tree, scope, buffer)) > 1 or reduces_over(made[0], chain):
+    if len(made) > 1 or buffer not in scope.alloc_buffers or len(scopes.writers(tree, scope, buffer)) > 1 or reduces_over(made[0], chain):
         return False
     try:
-        legality.require_pure(tree, made[0].block, "move")
+        ordering.require_pure(tree, made[0].block, "move")
     except ScheduleError:
         return False
-    return all(_same_in_all(tree, b, chain, asked | {buffer}) for b in legality.reads_of(made[0].block) - {buffer})
+    return all(_same_in_all(tree, b, chain, asked | {buffer}) for b in scopes.reads_of(made[0].block) - {buffer})
 
 
 # --- buffers that go round already

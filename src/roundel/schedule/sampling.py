@@ -14,7 +14,7 @@ from roundel.ir import Token
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import For
 
-from . import legality, move
+from . import move, scopes
 from .decisions import OPEN, Decision, categorical_decision, tile_decision
 from .primitive import BlockToken, Change, Choice, Loop, Tile, primitive, refuse
 from .tree import Tree, has_reduction, is_one
@@ -132,7 +132,7 @@ def _fit(extent: int, wanted: list[int], n: int) -> list[int]:
 
 def locations(tree: Tree, block: BlockToken) -> list[Token]:
     """Loops of more than one iteration under which compute_at may put the block, outermost first."""
-    users = legality.consumers(tree, tree.nodes[block])
+    users = scopes.consumers(tree, tree.nodes[block])
     if not users:
         return []
     common = [x for x in tree.loops(users[0]) if all(x in tree.loops(u) for u in users)]

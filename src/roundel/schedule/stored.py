@@ -10,7 +10,7 @@ from roundel.ir import Buffer, Var, free_vars, tir, walk
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, For, IterKind, Range
 
-from . import legality
+from . import scopes
 from .accesses import INIT, Access, accesses_of, loads_of
 from .handed_on import reads_what_it_stores, written
 from .limits import has_iterations, independent
@@ -66,18 +66,18 @@ def _without_gaps(tree: Tree, realize: BlockRealize, a: Access, said: BufferRegi
 
 def reads_own_results(tree: Tree, block: Block, buffer: Buffer) -> bool:
     """Whether an instance of a block reads of a buffer only what blocks in it have stored before."""
-    if block.init is not None or any(a.buffer is buffer for s in legality.bare_statements(block.body) for a in accesses_of(s)):
+    if block.init is not None or any(a.buffer is buffer for s in scopes.bare_statements(block.body) for a in accesses_of(s)):
         return False
     if any(type(n) is tir.MatchBufferRegion and n.source.buffer is buffer for n in walk(block)):  # (what is read through the view is read of it)
         return False
     inside, an = tree.children(block), tree.analyzer(block, inside=True)
-    if any(buffer in legality.asked_of(r) for r in inside) or any(a.buffer is buffer for a in loads_of(*legality.asked_around(block.body))):
+    if any(buffer in scopes.asked_of(r) for r in inside) or any(a.buffer is buffer for a in loads_of(*scopes.asked_around(block.body))):
         return False
     for k, reader in enumerate(inside):
-        own = reader.block.init is not None and buffer in legality.writes_of(reader.block)
+        own = reader.block.init is not None and buffer in scopes.writes_of(reader.block)
         if own and not reads_what_it_stores(reader.block, buffer):
             return False
-        before = [w for w in inside[:k] if buffer in legality.writes_of(w.block) and not any(x in tree.loops(reader) for x in tree.loops(w))]
+        before = [w for w in inside[:k] if buffer in scopes.writes_of(w.block) and not any(x in tree.loops(reader) for x in tree.loops(w))]
         boxes = [box for w in before if _whole(tree, w) and stores_all(tree, w, buffer) for box in written(tree, w, buffer, None)]
         for read in regions_of(reader.block, buffer, written=False) if not own else ():
             if not any(covers(box, touched(tree, reader, read, None, an), an) for box in boxes):

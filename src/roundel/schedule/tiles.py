@@ -10,7 +10,7 @@ from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substi
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
-from . import legality
+from . import ordering, scopes, sharing
 from .layout import as_index_map, loops_are_variables
 from .primitive import BlockToken, Change, Map, primitive, refuse
 from .rebind import serial, wrap
@@ -59,14 +59,14 @@ class _TileEinsum:
 
     def check_loops(self) -> None:
         for node, realize in ((self.block, self.realize), (self.user, self.using)):
-            legality.require_true_axes(self.tree, node, "tile")
-            if legality.leaves(self.outermost(realize)) != [realize]:
+            ordering.require_true_axes(self.tree, node, "tile")
+            if scopes.leaves(self.outermost(realize)) != [realize]:
                 self.refuse(f"other statements are in the loops of {node.name}")
             if not loops_are_variables(realize, self.tree.loops(realize)[-len(node.iter_vars) :]) or any(not is_zero(iv.dom.min) for iv in node.iter_vars):
                 self.refuse(f"the loops of {node.name} are not exactly its variables; tile before splitting")
-        result, users = legality.require_inner_buffer(self.tree, self.block, "tile"), [self.realize, self.using]
-        legality.require_only_users(self.tree, self.realize, result, users, f"tile block {self.block.name}")
-        if not legality.is_reduction(self.block) or any(iv.kind is not IterKind.SPATIAL for iv in self.user.iter_vars):
+        result, users = sharing.require_inner_buffer(self.tree, self.block, "tile"), [self.realize, self.using]
+        sharing.require_only_users(self.tree, self.realize, result, users, f"tile block {self.block.name}")
+        if not scopes.is_reduction(self.block) or any(iv.kind is not IterKind.SPATIAL for iv in self.user.iter_vars):
             self.refuse("it is no reduction with an init, or what reads it is another reduction")
 
     def sum(self) -> tuple[BufferStore, tir.Mul]:
