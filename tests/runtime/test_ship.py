@@ -13,7 +13,7 @@ import pytest
 from roundel.build.link import link, write_header
 from roundel.build.weights import _blocks
 from roundel.ir.errors import BuildError, CallError, ModelError
-from roundel.runtime import load, load_executable, toolchain
+from roundel.runtime import load, load_executable, loader, toolchain
 from runtime.native_module import WEIGHT, compile_module, graph_info
 
 F = np.float32
@@ -253,6 +253,20 @@ def test_bad_files(tmp_path):
     toolchain.run([*toolchain.compiler(), "-shared", tmp_path / "other.c", "-o", tmp_path / "other.so"])
     with pytest.raises(ModelError, match="not one of Roundel's"):
         load(tmp_path / "other.so")
+    (tmp_path / "model.onnx").write_bytes(bytes(100))
+    with pytest.raises(ModelError, match=r"not a compiled model\n.*\nhint: `roundel compile`"):
+        load(tmp_path / "model.onnx")
+
+
+def test_where_no_file_can_be_made(shipped, monkeypatch):
+    """Neither in memory, without /proc, nor in a folder."""
+    def nowhere(**_):
+        raise FileNotFoundError(2, "no usable folder for temporary files")
+
+    monkeypatch.setattr(loader, "_OPEN_FILES", None)
+    monkeypatch.setattr(loader.tempfile, "mkstemp", nowhere)
+    with pytest.raises(ModelError, match=r"since /proc is not there, and no usable folder.*\nhint: mount /proc, or .*TMPDIR"):
+        load(shipped)
 
 
 def test_failed_link_leaves_nothing(tmp_path):

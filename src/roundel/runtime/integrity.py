@@ -203,6 +203,9 @@ class SavedFile:
         size = os.fstat(self.file).st_size
         start = _read(self.file, 0, min(64, size), self.path)
         if len(start) < 64 or start[:4] != b"\x7fELF" or start[5] != 1:
+            if self.path.suffix == ".onnx":
+                raise ModelError(f"{self.path.name} is not a compiled model", why="ONNX files are compiled first, and what comes of it is loaded",
+                                 hint="`roundel compile` or rd.compile makes one of it, `roundel check` looks at it")
             raise ModelError(f"{self.path.name} cannot be loaded", why="the file is empty" if not size else "it is not a shared library",
                              hint="give a file that `roundel compile` or Model.save wrote")
         end = _read(self.file, max(size - _LAYOUT.size, 0), min(_LAYOUT.size, size), self.path)

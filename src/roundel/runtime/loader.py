@@ -63,8 +63,6 @@ def load(path: str | Path, *, threads: int | None = None, profile: bool = False,
 
 @contextmanager
 def _opened(path: str | Path, verify: bool) -> Iterator[SavedFile]:
-    if Path(path).suffix == ".onnx":
-        raise ModelError(f"{Path(path).name} is not a compiled model", hint="rd.compile reads ONNX files, rd.load what Model.save wrote")
     with SavedFile(path, contents=verify) as saved:
         saved.check_machine()
         yield saved
@@ -120,7 +118,11 @@ _OPEN_FILES = next(filter(os.path.isdir, ("/proc/self/fd", "/dev/fd")), None)
 
 def _load_code(saved: SavedFile) -> ctypes.CDLL:
     """The image without its weights, loaded from a file that has no name any more; raises ModelError."""
-    file, path = _nameless_file()
+    try:
+        file, path = _nameless_file()
+    except OSError as error:
+        raise ModelError(f"{saved.path.name} cannot be loaded", why=f"there is no file in memory, since /proc is not there, and {error.strerror or error}",
+                         hint="mount /proc, or name a folder that can be written: TMPDIR") from error
     try:
         with open(file, "r+b", closefd=False) as copy:
             copy.write(saved.head)
