@@ -13,6 +13,7 @@ from typing import Any
 
 from ..ir import tir
 from ..ir.annotations import GRAIN
+from ..ir.errors import ScheduleError
 from ..schedule import Schedule
 from ..target import Target
 
@@ -33,6 +34,18 @@ def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: T
     sch.parallel(loop)
     sch.annotate(loop, GRAIN, grain)
     return {GRAIN: grain}
+
+
+def together(sch: Schedule, loops: Sequence[Any]) -> int:
+    """How many of these loops, the outermost first, are one parallel loop when they are fused, as far as that can be shown; 1 where it is none of them."""
+    for count in range(len(loops), 1, -1):
+        trial = sch.fork(seed=0)
+        try:
+            trial.parallel(trial.fuse(*loops[:count]))
+        except ScheduleError:
+            continue
+        return count
+    return 1
 
 
 def worth_a_thread(cycles_per_iteration: float, target: Target) -> int:

@@ -270,17 +270,18 @@ def test_is_chosen_from_the_number_of_rows_on_from_which_it_pays():
     assert not _kernels(_layer((n, 512), 32)[0])
 
 
-@pytest.mark.parametrize("inner, columns", [(768, 768), (768, 1000), (512, 2304)])
-def test_both_variants_read_one_constant(inner, columns):
+@pytest.mark.parametrize("inner, columns, cores", [(768, 768, 2), (768, 1000, 2), (512, 2304, 2), (512, 2304, 16)])
+def test_both_variants_read_one_constant(inner, columns, cores):
     """Twice the matrix, its columns in whole vectors."""
+    target = Target.host().with_(cores=cores)
     n = tir.Var("n", INT64, True)
     mod, w, b = _layer((n, inner), columns)
-    built = compile_module(mod)
-    half = strassen_pass.half_columns(columns, Target.host().lanes("float32"))
+    built = compile_module(mod, target=target)
+    half = strassen_pass.half_columns(columns, target.lanes("float32"))
     assert built.load(threads=1).weights_nbytes == built.nbytes
     assert built.nbytes - 4 * columns - 64 <= 4 * inner * 4 * half
     with options.override(weight_growth=1.9):
-        assert compile_module(mod).nbytes < 4.5 * inner * columns
+        assert compile_module(mod, target=target).nbytes < 4.5 * inner * columns
     run = built.load(threads=1)["main"]
     for rows in (3, 300):
         x = np.random.default_rng(rows).standard_normal((rows, inner)).astype(np.float32)

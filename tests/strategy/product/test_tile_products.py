@@ -125,6 +125,12 @@ def test_registers_are_shaped_once_for_each_share_of_a_loop_and_released():
     assert used == set(range(8))
 
 
+def test_groups_of_columns_that_cannot_be_shown_to_store_apart_run_in_parallel_by_rows_or_by_groups():
+    for outer, wide in ((16, 14), (64, 6)):
+        made, _ = scheduled(convolution(16, outer, wide, wide, 3), rows=2, columns=2, panels=1)
+        assert made.attrs["scheduled"] == "tile_products" and made.script().count("T.parallel") >= 1
+
+
 @pytest.mark.parametrize("types, mnemonic", [(BYTES, "tdpbusd"), (("int8", "int8", "int32"), "tdpbssd"), (HALVES, "tdpbf16ps")], ids=["us", "ss", "bf16"])
 def test_the_inner_loop_is_loads_and_products_of_tiles(types, mnemonic):
     depth = 64 // np.dtype(ml_dtypes.bfloat16 if "bfloat16" in types else types[0]).itemsize  # of a tile

@@ -17,13 +17,12 @@ from functools import partial
 from typing import Any
 
 from ...ir import tir
-from ...ir.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..match.accesses import blocks_of
 from ..match.moves import moves
 from ..match.tile_product import TileProduct, matches
-from ..parallelism import is_little, loop_extent, parallelize
+from ..parallelism import is_little, loop_extent, parallelize, together
 from ..pointwise.elementwise import schedule_spatial
 from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
@@ -192,9 +191,6 @@ def _parallel(sch: Schedule, p: TileProduct, loops: list[Any], choice: dict[str,
         return {}
     if groups == 1:
         return parallelize(sch, row, work, target)
-    together = sch.fork(seed=0)
-    try:
-        together.parallel(together.fuse(group, row))
-    except ScheduleError:
+    if together(sch, [group, row]) == 1:
         return parallelize(sch, group, work * (rows or 1), target) if rows is not None and (groups or 0) > rows else parallelize(sch, row, work, target)
     return parallelize(sch, sch.fuse(group, row), work, target)

@@ -32,6 +32,7 @@ from ..cost import capacities, cycles, rows_in_cache, together, traffic_cycles
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
+from ..parallelism import together as fused_in_parallel
 from ..pointwise.elementwise import spatial_cycles
 from ..product.panels import shared_panels
 from ..product.register_tile import Tile, in_vectors, multiply_in_registers, product_cycles
@@ -263,6 +264,7 @@ def _schedule(sch: Schedule, stages: Stages, tile: Tile, outer: list[Any], block
         outer = outer[-2:]  # parts of the data one after another
     extents = [_extent(sch, x) for x in outer]
     count = next((k + 1 for k in range(len(outer)) if product(extents[: k + 1], 1) >= 4 * target.cores), len(outer))
+    count = fused_in_parallel(sch, outer[:count])
     whole = sch.fuse(*outer[:count]) if count > 1 else outer[0]
     inside = product(extents[count:], 16) * block_rows * tile.vectors / target.fma_ports
     parallelize(sch, whole, inside * product([extent_of(a) for a in (c.info.spatial[0], *c.info.reduce)], 256), target)
