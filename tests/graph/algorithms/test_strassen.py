@@ -46,7 +46,7 @@ def _kernels(mod, target=None):
 
 @pytest.fixture
 def always(monkeypatch):
-    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0: rows > 1 and found.inner % 2 == 0)
+    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0, times=1: rows > 1 and found.inner % 2 == 0)
 
 
 @pytest.mark.parametrize("shape, columns", [((16, 8), 64), ((37, 10), 100), ((2, 3, 5, 6), 31), ((1, 1, 300, 4), 40), ((2, 2), 20), ((90, 64), 96)])
@@ -76,7 +76,7 @@ def _with_zeros_and_tiny_numbers(k, n, dtype):
                                           ((13, 8), "float16")])
 @pytest.mark.parametrize("activation", [None, "nn.gelu"])
 def test_a_row_that_is_not_finite_is_that_of_a_plain_product_and_no_other_row_changes(monkeypatch, shape, dtype, activation):
-    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0: rows > 1)
+    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0, times=1: rows > 1)
     w = _with_zeros_and_tiny_numbers(8, 132, dtype)
     bb, x = BlockBuilder(), graph.Var("x", graph.TensorInfo(tuple(tir.Var("n", INT64, True) if s is None else s for s in shape), "float32"))
     with bb.function("main", [x]):
@@ -114,7 +114,7 @@ def test_the_signs_of_a_matrix_are_in_its_factors():
 @pytest.mark.parametrize("shape, columns", [((64, 48), 96), ((2, 37, 48), 70), ((None, 48), 96)])
 def test_errors_are_bounded_for_each_row_and_column(monkeypatch, shape, columns):
     """Rows and columns of very different sizes beside each other; zeros stay zeros."""
-    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0: rows > 1)
+    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0, times=1: rows > 1)
     rng, (k, n) = np.random.default_rng(0), (shape[-1], columns)
     w = (rng.standard_normal((k, n)) * 2.0 ** rng.integers(-6, 6, n)).astype(np.float32)
     w[:, [3, n - 1]] = 0
@@ -205,7 +205,7 @@ def test_factors_of_data_are_made_once():
 @pytest.mark.parametrize("machine", ["host", "znver3"])
 @pytest.mark.parametrize("shape, columns, epilogue", [((None, 10), 100, True), ((1, None, 8), 64, True), ((None, None, 6), 31, False)])
 def test_symbolic_rows_have_a_variant(monkeypatch, machine, shape, columns, epilogue):
-    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0: rows > 30 and found.inner % 2 == 0)
+    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0, times=1: rows > 30 and found.inner % 2 == 0)
     n, m = tir.Var("n", INT64, True), tir.Var("m", INT64, True)
     dims = iter([n, m])
     mod, w, b = _layer(tuple(next(dims) if s is None else s for s in shape), columns, epilogue)
@@ -228,7 +228,7 @@ def test_symbolic_rows_have_a_variant(monkeypatch, machine, shape, columns, epil
     ("bfloat16", (70, 64), 192, "host")])
 def test_matrices_stored_in_fewer_bits(monkeypatch, stored, shape, columns, machine):
     """Their sums are made beside the products, in float32; what is stored is the matrix, once."""
-    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0: rows > 2)
+    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0, times=1: rows > 2)
     rng, dtype = np.random.default_rng(0), DType(stored)
     w = rng.standard_normal((shape[-1], columns)).astype(dtype.numpy)
     bb, x = BlockBuilder(), graph.Var("x", graph.TensorInfo(shape, "float32"))
@@ -290,7 +290,7 @@ def test_both_variants_read_one_constant(inner, columns, cores):
 
 def test_loops_are_chosen_between_as_a_whole(monkeypatch):
     """A product before a loop and one in it: one condition around both, none in the loop."""
-    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0: rows > 30)
+    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0, times=1: rows > 30)
     w, bb, info = _const(np.ones((32, 32), np.float32)), BlockBuilder(), graph.TensorInfo((tir.Var("n", INT64, True), 32), "float32")
     x, held = graph.Var("x", info), graph.Var("h", info)
     with bb.function("main", [x]):
@@ -304,7 +304,7 @@ def test_loops_are_chosen_between_as_a_whole(monkeypatch):
 
 
 def test_results_with_an_axis_of_one(monkeypatch):
-    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0: rows > 30)
+    monkeypatch.setattr(strassen_pass, "pays", lambda found, expectations, batch, rows, tile=0, times=1: rows > 30)
     n, rng, bb = tir.Var("n", INT64, True), np.random.default_rng(0), BlockBuilder()
     w = rng.standard_normal((10, 100)).astype(np.float32)
     x = graph.Var("x", graph.TensorInfo((n, 10), "float32"))

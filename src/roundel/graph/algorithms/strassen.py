@@ -43,6 +43,7 @@ NO_POWERS = "the columns of its matrix differ too much in size, or are not finit
 KERNELS_MORE = 2      # than the plain product is
 TILE = PAIRS          # pairs of rows, where their number is symbolic
 MOST_ROWS = 512       # it must pay from some number of rows up to this one
+VARIANT = 1.05        # times as fast it must be, at least, where it is a variant beside plain products, for which the matrices become twice as large
 
 
 @pass_("strassen")
@@ -112,7 +113,7 @@ class _Strassen(GraphRewriter):
             return found.rows, 2 if asked == STRASSEN and self.powers(found) is not None else None
         if self.choosing.wanted(site, algorithms, call) == PLAIN:  # measured; from how many rows on Strassen's algorithm pays, a record does not tell
             return found.rows, None
-        enough = lambda rows: pays(found, self.expectations, (), rows, TILE)
+        enough = lambda rows: pays(found, self.expectations, (), rows, TILE, VARIANT)
         if not enough(MOST_ROWS) or self.powers(found) is None:
             return found.rows, None
         numbers = range(4 * TILE, MOST_ROWS, 4 * TILE)  # from one of these on it pays: what does not grow with the rows, more of them share
@@ -264,11 +265,12 @@ def product_of(call: graph.GraphExpr) -> Product | None:
     return Product(tuple(batch), rows, *weight.data.shape, weight)
 
 
-def pays(found: Product, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int = 0) -> bool:
-    """Whether a product with ``batch`` matrices of ``rows`` is expected to run faster in seven parts, whose pairs of rows come in whole tiles of ``tile``."""
+def pays(found: Product, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int = 0, times: float = 1.0) -> bool:
+    """Whether a product with ``batch`` matrices of ``rows`` is expected to run so many ``times`` as fast, or more, in seven parts, whose pairs of rows come in
+    whole tiles of ``tile``."""
     algorithms = found.algorithms(expectations, batch, rows, tile)
     plain, parts = algorithms[PLAIN], algorithms[STRASSEN]
-    return isinstance(plain, float) and isinstance(parts, float) and parts < plain
+    return isinstance(plain, float) and isinstance(parts, float) and parts * times < plain
 
 
 def _factors_of_data(pairs: int, inner: int) -> int:
