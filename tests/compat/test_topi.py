@@ -9,7 +9,8 @@ import torch
 import torch.nn.functional as F
 
 import roundel as rd
-from roundel.compat.tvm import te, tir, topi
+from roundel.compat.tvm import relax, te, tir, topi
+from roundel.compat.tvm.script import relax as R
 from roundel.ir import IRModule
 
 RNG = np.random.default_rng(11)
@@ -230,3 +231,13 @@ def test_constants_and_paddings():
         nn.get_pad_tuple("FULL", (3, 3))
     with pytest.raises(ValueError, match="no constant"):
         utils.get_const_int(n)
+
+
+def test_numbers_that_graphs_hand_over_bound_elements():
+    x = relax.Var("x", R.Tensor((tir.Var("n", "int64"),), "float32"))
+    low, high = (relax.PrimValue(tir.const(v, "int64")) for v in (-1, 2))
+    bb = rd.BlockBuilder()
+    with bb.function("main", [x]):
+        bb.emit_func_output(bb.emit_te(topi.clip, x, low, high))
+    given = np.linspace(-5, 5, 7, dtype=np.float32)
+    np.testing.assert_array_equal(rd.interpret(bb.get())["main"](given), given.clip(-1, 2))

@@ -104,3 +104,15 @@ def test_small_words_of_programs_and_schedules():
     i = tir.Var("i", "int32")
     assert str(tir.if_then_else(i < 3, 1, 2)) == str(tir.if_then_else(i < 3, tir.const(1), tir.const(2)))
     assert tvm.target.Target("llvm").kind.name == "llvm"
+
+
+def test_functions_are_profiled_kernel_by_kernel():
+    @I.ir_module
+    class Module:
+        @R.function
+        def main(x: R.Tensor(("n", 16), "float32"), w: R.Tensor((16, 8), "float32")):
+            return R.nn.softmax(R.matmul(x, w))
+
+    vm = relax.VirtualMachine(tvm.compile(Module), tvm.cpu(), profile=True)
+    report = vm.profile("main", np.ones((5, 16), np.float32), np.ones((16, 8), np.float32))
+    assert len(report) >= 1 and "share" in str(report)

@@ -19,11 +19,13 @@ from ...ir.errors import OptionError, RoundelError
 from ...ir.module import IRModule
 from ...passes import get_pass
 from ...passes import run as run_passes
+from ...runtime.profile import Profile, profiled
 from ...runtime.timing import Times, time_evaluator
 from ...target import Target
 from .target import Target as CompatTarget
 
 _IN_ARCHIVE = "model.so"
+_PROFILED = 0.1  # seconds
 DATABASE = "database"
 """The attribute of a module that says where the records of its tuning are."""
 
@@ -180,6 +182,14 @@ class VirtualMachine:
         """A function without arguments, ``vm[saved_name]()``, that calls another with these."""
         function = self[func_name]
         self._saved[saved_name] = lambda: function(*args) if include_return else (function(*args), None)[1]
+
+    def profile(self, func_name: str, *args: Any) -> Profile:
+        """Where the time of a function goes, kernel by kernel; printed, a table. Raises RoundelError for a module that was not built in this process."""
+        reopen = getattr(self.module._functions, "reopen", None)
+        if reopen is None:
+            raise RoundelError(f"{func_name} cannot be timed kernel by kernel", hint="build the module in this process")
+        timed = reopen()
+        return profiled(timed[func_name], timed.num_threads, args, None, _PROFILED, {})
 
     def set_instrument(self, instrument: Callable[..., Any] | None) -> None:
         """Run in the interpreter from now on, and call ``instrument(func, func_symbol, before_run, ret_value, *args)`` before and after each kernel, which

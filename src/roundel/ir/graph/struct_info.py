@@ -84,7 +84,8 @@ class TensorInfo(StructInfo):
     @property
     def completed(self) -> str:
         """Such a tensor as a script declares it with nothing unknown: sizes that only the run knows have names."""
-        dims = [f'"n{k}"' for k in range(max(self.ndim, 1))] if self.shape is None else [d.script() if isinstance(d, IntImm) else f'"{d.script()}"' for d in self.shape]
+        known = () if self.shape is None else self.shape
+        dims = [d.script() if isinstance(d, IntImm) else f'"{d.script()}"' for d in known] or [f'"n{k}"' for k in range(max(self.ndim, 1))]
         return f'R.Tensor(({", ".join(dims)}{"," * (len(dims) == 1)}), "{self.dtype or "float32"}")'
 
     @property

@@ -32,6 +32,8 @@ def const(value: Any, dtype: Any = None) -> Expr:
         return IntImm(value, dtype)
     if isinstance(value, Expr):
         return value if dtype is None or value.dtype == dtype else cast(value, dtype)
+    if hasattr(value, "asexpr"):  # a tensor without dimensions
+        return const(value.asexpr(), dtype)
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, str):
         return e.StringImm(value)
