@@ -103,7 +103,7 @@ def test_misuse_is_explained():
     bb = BlockBuilder()
     with pytest.raises(RoundelError, match="no function to emit into"):
         bb.emit(x)
-    with pytest.raises(RoundelError, match="no known shape"), bb.function("f", [x]):
+    with pytest.raises(RoundelError, match="does not tell its sizes"), bb.function("f", [x]):
         bb.emit_te(add_one, x)
     with pytest.raises(RoundelError, match="has no result"), bb.function("f", [x]):
         pass
