@@ -52,8 +52,17 @@ def inside(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
                     B[vi, j] = V[vi]
 
 
-IDLE = [never, triangle, memory, inside]
-"""A row of B is stored as often as a loop runs that is part of no index: never, for some rows."""
+@T.prim_func
+def partly(V: T.Buffer((4,), "int32"), B: T.Buffer((4, 3), "int32")):
+    for i in range(1, 2):
+        with T.sblock("B"):
+            vi = T.axis.scan(2, i)
+            for j in range(T.if_then_else(vi < 1, 3, 1)):
+                B[0, j] = V[vi]
+
+
+IDLE = [never, triangle, memory, inside, partly]
+"""A row of B is stored as often as a loop runs that is part of no index: never, for some rows. Or fewer elements of it than there could be."""
 
 
 def run(func):

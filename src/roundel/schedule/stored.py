@@ -13,7 +13,7 @@ from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, For, 
 from . import scopes
 from .accesses import INIT, Access, accesses_of, loads_of
 from .handed_on import reads_what_it_stores, written
-from .limits import has_iterations, independent
+from .limits import has_iterations
 from .regions import init_domain, regions_of, run_domain, touched
 from .tree import Tree, conjuncts, is_one, is_true
 
@@ -50,7 +50,8 @@ def _without_gaps(tree: Tree, realize: BlockRealize, a: Access, said: BufferRegi
     points = [r.min for r in a.region if is_one(r.extent)]
     used = frozenset().union(*map(free_vars, points))
     moving = {v: r for v, r in doms.items() if v in used and not is_one(r.extent)}
-    if any(map(reads_memory, points)) or not independent(moving) or not all(v in used or has_iterations(r.extent, an) for v, r in doms.items()):
+    told = any(free_vars(e) & doms.keys() for r in moving.values() for e in (r.min, r.extent))  # how far one runs, by another
+    if any(map(reads_memory, points)) or told or not all(v in used or has_iterations(r.extent, an) for v, r in doms.items()):
         return False
     regions = [estimate_region(BufferRegion(a.buffer, r), doms, an=an) for r in (a.region, said.region)]
     if not same_region(*regions, an):
