@@ -111,7 +111,7 @@ def _loops(nest: Nest, most: int = 3) -> tuple[list[tuple[Var, Expr, Expr]], Nes
         if around and p.random.random() < 0.35:
             u, u_low, u_n = p.random.choice(around)
             most_of = u_low + u_n
-            way = p.random.choice(("lower", "upper", "up to", "least", "chosen", "told", "half"))
+            way = p.random.choice(("lower", "upper", "least", "chosen", "told") + ("up to", "half") * (most_of > 1))  # (none that never runs)
             extent, n = {
                 "lower": (u + 1, most_of),
                 "upper": (_const(most_of) - u, most_of),
