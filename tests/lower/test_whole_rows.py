@@ -16,7 +16,6 @@ from roundel.schedule import Schedule
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
-
 SIX = {"sketch": "contraction", "rows": 6}
 
 
