@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import types
+
 import numpy as np
 import pytest
 
@@ -136,3 +138,10 @@ def test_mistakes(attempt, said):
 
 def test_names_can_be_asked_for():
     assert hasattr(nn.op, "relu") and not hasattr(nn.op, "relux") and not hasattr(nn, "relux")
+
+
+def test_modules_of_the_room_hide_no_operator():
+    for name in dir(nn):
+        if isinstance(getattr(nn, name), types.ModuleType):
+            assert name in ("core", "layers", "llm", "op", "spec", "torch_names", "extern_module"), name
+    assert callable(nn.extern)

@@ -16,7 +16,7 @@ MODULES = {
                                                                               ".base.transform")},
     "relax.dpl": "roundel.relax.dpl", "relax.dpl.pattern": "roundel.relax.dpl",
     "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",
-    **{f"relax.frontend.nn.{name}": f"roundel.relax.frontend.nn.{name}" for name in ("core", "op", "spec", "extern", "llm", "llm.kv_cache")},
+    **{f"relax.frontend.nn.{name}": f"roundel.relax.frontend.nn.{name}" for name in ("core", "op", "spec", "llm", "llm.kv_cache")},
     "relax.expr": "roundel.relax", "relax.struct_info": "roundel.relax",
     "tir.transform": "roundel.compat.tvm.tir_transform", "s_tir.transform": "roundel.compat.tvm.tir_transform",
     "tirx.transform": "roundel.compat.tvm.tir_transform",

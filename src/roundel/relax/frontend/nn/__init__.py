@@ -16,7 +16,7 @@ from typing import Any
 
 from . import llm, op, spec
 from .core import Module, ModuleDict, ModuleList, Object, Parameter, Sequential, Tensor
-from .extern import ExternModule
+from .extern_module import ExternModule
 from .layers import GELU, Conv1D, Conv2D, Conv3D, ConvTranspose1D, Embedding, GroupNorm, Identity, LayerNorm, Linear, ReLU, RMSNorm, SiLU
 
 
