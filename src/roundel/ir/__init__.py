@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The intermediate representation: nodes of both levels, visiting, rewriting, equality, operators' table, errors, options."""
 
-from . import graph, tir
+from . import errors, graph, tir
 from .attrs import Attrs
 from .constants import ConstData
 from .dtype import DType
