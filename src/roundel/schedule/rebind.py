@@ -10,7 +10,7 @@ from roundel.arith import Analyzer, reads_memory
 from roundel.ir import Rewriter, Var, on, substitute, tir
 from roundel.ir.tir import BlockRealize, Expr, For, Stmt
 
-from .tree import TRUE, Tree, bind_loop, is_true
+from .tree import TRUE, Tree, bind_loop, conjuncts, is_true
 
 
 class _Settle(Rewriter):
@@ -37,7 +37,8 @@ class _Settle(Rewriter):
     def _realize(self, realize: BlockRealize) -> Stmt:
         values = tuple(self.values.simplify(v) for v in realize.iter_values)
         predicate = self.facts.simplify(tir.logical_and(realize.predicate, self.guard))
-        return realize.replace(iter_values=values, predicate=TRUE if self.facts.prove(predicate) else predicate)
+        asked = sorted(conjuncts(predicate), key=reads_memory)  # memory is asked where the others hold, which keep it within its bounds
+        return realize.replace(iter_values=values, predicate=TRUE if self.facts.prove(predicate) else tir.logical_and(*asked))
 
     @on(tir.If)
     def _if(self, stmt: tir.If) -> Stmt:
