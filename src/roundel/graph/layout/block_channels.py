@@ -341,14 +341,12 @@ def _phases(weight: np.ndarray, strides: tuple[int, ...], taps: tuple[int, ...])
 
 def _blocked_weight(weight: graph.Constant, inner: int, outer: int) -> graph.Constant:
     """OIHW to OIHW{inner}i{outer}o (inner 0: OIHW{outer}o), for two axes of space or three."""
-    w = weight.data.numpy()
-    o, i, *window = w.shape
-    last = range(4 if inner else 3, (4 if inner else 3) + len(window))
-    if inner:
-        w = w.reshape(o // outer, outer, i // inner, inner, *window).transpose(0, 2, *last, 3, 1)
-    else:
-        w = w.reshape(o // outer, outer, i, *window).transpose(0, 2, *last, 1)
-    data = ConstData(np.ascontiguousarray(w))
+    o, i, *window = weight.data.shape
+    blocks = (o // outer, outer, i // inner, inner, *window) if inner else (o // outer, outer, i, *window)
+    first = 4 if inner else 3
+    order = (0, 2, *range(first, first + len(window)), *((3, 1) if inner else (1,)))
+    shape = tuple(blocks[axis] for axis in order)
+    data = ConstData.derived(lambda a: a.reshape(blocks).transpose(order), (weight.data,), f"blocks {blocks} {order}", shape=shape, dtype=weight.data.dtype)
     return graph.Constant(data, graph.TensorInfo(data.shape, data.dtype))
 
 

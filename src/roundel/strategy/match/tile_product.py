@@ -19,6 +19,7 @@ from ...ir import tir
 from ...ir.visit import free_vars, walk
 from ...target import Target
 from .accesses import Access, BlockInfo, extent_of, product
+from .dot_product import MOST_BITS
 from .mappings import described
 
 
@@ -114,6 +115,8 @@ def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], target: 
     if found is None:
         return
     total = str(info.stores[0].buffer.dtype)
+    if any(x.dtype.bits > MOST_BITS for x in found):
+        return  # which most products are: the table of instructions need not even be read
     for factor in (0, 1):
         data, other = found[factor], found[1 - factor]
         for instruction in tile_instructions(target):
