@@ -76,6 +76,21 @@ def statements(node: Node) -> Iterator[Node]:
         stack += [c for c in reversed(n._below()) if not isinstance(c, te.Expr)]
 
 
+def walk_data(node: Node) -> Iterator[Node]:
+    """Every node that may touch memory or call something, parents first: index expressions are left out, and what is shared is met once."""
+    stack, seen = [node], set()
+    while stack:
+        n = stack.pop()
+        if isinstance(n, te.Expr):
+            if n.is_index or n in seen:
+                continue
+            seen.add(n)
+        yield n
+        below = n._below()
+        below.reverse()
+        stack += below
+
+
 class Visitor(_Dispatch):
     """Walks a tree; a handler decides whether to go on into children by calling ``self.generic(node)``."""
 

@@ -75,6 +75,7 @@ class _Collect(Visitor):
         self.views: dict[Buffer, BufferRegion] = {}
         self.blocks: list[Block] = []
         self.init = False
+        self.met: set[Expr] = set()  # what was gone into where the visit is: an expression has the same loads at each place
 
     def enter(self, block: Block) -> None:
         """Visit the inside of a block whose variables are known."""
@@ -91,8 +92,13 @@ class _Collect(Visitor):
 
     def visit(self, node: Any) -> None:
         """Dispatch on the node's type; index expressions load nothing, unless a variable in them stands for a load."""
-        if self.lets or not (isinstance(node, Expr) and node.is_index):
-            super().visit(node)
+        if not isinstance(node, Expr):
+            self.met = set()
+        elif node in self.met or (node.is_index and not self.lets):
+            return
+        else:
+            self.met.add(node)
+        super().visit(node)
 
     def generic(self, node: Any) -> None:
         """Visit the children."""
@@ -139,7 +145,7 @@ class _Collect(Visitor):
             self.visit(i)
         if s.predicate is not None:
             self.visit(s.predicate)
-        first = len(self.found)
+        first, self.met = len(self.found), set()
         self.visit(value)
         if update is not None:
             for k, a in enumerate(self.found[first:], first):

@@ -55,10 +55,12 @@ def _restricted(tree: Tree, realize: BlockRealize, user: BlockRealize, condition
     reads = [tir.BufferRegion(n.buffer, tuple(tir.Range.point(i) for i in n.indices)) for n in walk(inside) if type(n) is BufferLoad]
     of = tree.memory(realize)
     unknown, memory = f"the condition {condition.script()} is not known yet where block {realize.block.name} runs", {of(region.buffer) for region in reads}
-    shared = [x for x in tree.loops(realize) if x in tree.loops(user)]
+    loops = tree.loops(realize)
+    shared = [x for x in tree.loops(user) if x in loops]
     for p in places_under(tree, tree.scope(realize).body):
-        alone = [x for x in p.loops if x in tree.loops(realize) and x not in shared]
-        if p.access.store and of(p.access.buffer) in memory and (alone or tree.order[p.stmt] >= tree.order[realize]):
+        if not p.access.store or of(p.access.buffer) not in memory:
+            continue
+        if any(x in loops and x not in shared for x in p.loops) or tree.order[p.stmt] >= tree.order[realize]:
             refuse(tree, realize, unknown, f"{p.who} writes it later")
     if not within_buffers(tree.analyzer(realize.block, inside=True), [condition]):
         refuse(tree, realize, unknown, "it may ask for what lies outside of a buffer")

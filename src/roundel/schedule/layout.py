@@ -13,6 +13,7 @@ from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substi
 from roundel.ir.dtype import INT64
 from roundel.ir.errors import ArithError, ConstantError, ScheduleError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IndexMap, IterKind, Range, Stmt
+from roundel.ir.visit import walk_data
 
 from . import inits, ordering, scopes, sharing
 from .arguments import applied
@@ -102,7 +103,7 @@ def transform_layout(
             f"where {padding.script()}",
             hint="give pad_value",
         )
-    if any(n is old.data or (type(n) in DECLARING and n.buffer.data is old.data and n.buffer is not old) for n in walk(tree.func.body)):
+    if any(n is old.data or (type(n) in DECLARING and n.buffer.data is old.data and n.buffer is not old) for n in walk_data(tree.func.body)):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "its pointer is used")
     if any(old in (m.buffer, m.source.buffer) for b in tree.blocks() for m in b.match_buffers):
         refuse(tree, tree.realize(block), f"cannot lay out {old.name} differently", "it is a view of another buffer, or has one")

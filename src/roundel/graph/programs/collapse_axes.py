@@ -18,7 +18,7 @@ from ...ir import graph, tir
 from ...ir.constants import ConstData
 from ...ir.module import IRModule
 from ...ir.op import CALL_TIR
-from ...ir.visit import Rewriter, free_vars, on, substitute, walk
+from ...ir.visit import Rewriter, free_vars, on, substitute, walk, walk_data
 from ...ops import make
 from ...passes import pass_
 from ..rewriter import GraphRewriter, is_call
@@ -228,7 +228,7 @@ class _Pairs:
 
 def _accesses(block: tir.Block) -> Iterable[Access]:
     for root in (block.body, block.init):
-        for n in walk(root) if root is not None else ():
+        for n in walk_data(root) if root is not None else ():
             if type(n) in (tir.BufferLoad, tir.BufferStore):
                 yield n.buffer, n.indices
 

@@ -9,7 +9,7 @@ from ...ir import graph, tir
 from ...ir.module import IRModule
 from ...ir.op import OpDef
 from ...ir.tir.expr import Call as TirCall
-from ...ir.visit import walk
+from ...ir.visit import walk_data
 from ...passes import pass_
 from ..rewriter import operands
 
@@ -96,7 +96,7 @@ def _reachable(mod: IRModule) -> set[str]:
 def _called(body: tir.Stmt) -> tuple[str, ...]:
     """The functions that a tensor program calls; statements are never changed, so it is read once and not in every pass."""
     found = []
-    for node in walk(body):
+    for node in walk_data(body):
         if type(node) is TirCall:
             if isinstance(node.op, graph.GlobalVar):
                 found.append(node.op.name)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...arith import Analyzer
 from ...ir import tir
-from ...ir.visit import free_vars, substitute, walk
+from ...ir.visit import free_vars, substitute, walk, walk_data
 from ...target import Target
 
 MOST_STRIDE = 4  # of elements that are loaded in vectors
@@ -97,7 +97,7 @@ class BlockInfo:
     def accesses(self) -> tuple[Access, ...]:
         """Loads, then stores, of the body (each different one once)."""
         found: dict[Any, Access] = {}
-        for node in walk(self.block.body):
+        for node in walk_data(self.block.body):
             if type(node) is tir.BufferLoad:
                 found.setdefault(node, Access(node.buffer, node.indices, False))
             elif type(node) is tir.BufferStore:
