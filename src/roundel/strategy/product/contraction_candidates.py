@@ -153,10 +153,10 @@ def _cycles(c: Contraction, target: Target, t: Columns, row: int) -> Any:
         step = replace(given, edges=_is_cut(c, t))
         return cycles(target, replace(step, loops=loops), pieces=[replace(step, loops=x) for x in pieces])
 
-    given, packed = _statement(c, target, not c.is_data), _statement(c, target, True)
+    given = _statement(c, target, not c.is_data)
     spent = product_of(given)
     if "copied" in t:
-        spent = np.where(t["copied"], product_of(packed) + cycles(target, _copy(c, t, given)), spent)
+        spent = np.where(t["copied"], product_of(_statement(c, target, True)) + cycles(target, _copy(c, t, given)), spent)
     return spent + np.where(t["blocks"] > 1, _adding(c, given, loops, target), 0.0) if np.any(t["blocks"] > 1) else spent
 
 
