@@ -4,8 +4,9 @@
  * RD_MEMORY_BYTES, RD_MOST_SYMBOLS, RD_MOST_DIMS, RD_MOST_PARAMS and RD_MOST_CONSTANTS are those of the model. */
 
 #define RD_UNSOLVED INT64_MIN
+#define RD_MOST_ELEMENTS (SIZE_MAX / 32) /* of a tensor */
 
-static union { unsigned char bytes[RD_MEMORY_BYTES + 64]; int64_t i; double f; void *p; } rd_memory; /* activations, then what is asked for */
+static union { unsigned char bytes[RD_MEMORY_BYTES + RD_ALIGNMENT]; int64_t i; double f; void *p; } rd_memory; /* activations, then what is asked for */
 static char rd_message[200]; /* why the last call failed */
 static int64_t rd_used;
 static int (*rd_ask)(void *user);
@@ -13,7 +14,7 @@ static void *rd_ask_user;
 static int rd_busy;
 
 static unsigned char *rd_memory_start(void) {
-  return rd_memory.bytes + (64 - (uintptr_t)rd_memory.bytes % 64) % 64;
+  return rd_memory.bytes + (RD_ALIGNMENT - (uintptr_t)rd_memory.bytes % RD_ALIGNMENT) % RD_ALIGNMENT;
 }
 
 RD_INLINE void rd_append(size_t *length, const char *text) {
@@ -23,10 +24,20 @@ RD_INLINE void rd_append(size_t *length, const char *text) {
 
 RD_INLINE void rd_append_number(size_t *length, int64_t value) {
   char digits[21];
-  uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+  uint16_t part[4]; /* the highest first: boards have no instruction that divides 64 bits */
   int k = 20;
+  for (int i = 0; i < 4; i++) part[i] = (uint16_t)(magnitude >> (48 - 16 * i));
   digits[k] = 0;
-  do digits[--k] = (char)('0' + rest % 10); while (rest /= 10);
+  do {
+    uint32_t left = 0;
+    for (int i = 0; i < 4; i++) {
+      left = left << 16 | part[i];
+      part[i] = (uint16_t)(left / 10);
+      left %= 10;
+    }
+    digits[--k] = (char)('0' + left);
+  } while (part[0] | part[1] | part[2] | part[3]);
   if (value < 0) rd_append(length, "-");
   rd_append(length, digits + k);
 }
@@ -120,7 +131,7 @@ RD_INLINE int64_t rd_scalar(const DLTensor *t) {
 RD_INLINE int rd_check_kind(const RdFunction *f, int32_t k, const DLTensor *t) {
   const RdParam *p = &f->params[k];
   const int32_t ndim = p->ndim < 0 ? 0 : p->ndim;
-  int64_t step = 1;
+  size_t step = 1;
   if (t->dtype.code != p->code || t->dtype.bits != p->bits || t->dtype.lanes != p->lanes)
     return rd_bad(f, k, "has another type of element", 0, RD_UNSOLVED, RD_TYPE_ERROR);
   if (t->ndim != ndim) return rd_bad(f, k, "has another number of dimensions", t->ndim, ndim, RD_VALUE_ERROR);
@@ -131,9 +142,9 @@ RD_INLINE int rd_check_kind(const RdFunction *f, int32_t k, const DLTensor *t) {
   }
   for (int32_t i = ndim - 1; i >= 0; i--) {
     if (t->shape[i] < 0) return rd_bad(f, k, "has a negative dimension", 0, RD_UNSOLVED, RD_VALUE_ERROR);
-    if (t->strides && t->shape[i] != 1 && t->strides[i] != step) return rd_bad(f, k, "is not compact", 0, RD_UNSOLVED, RD_VALUE_ERROR);
-    if (t->shape[i] && step > INT64_MAX / 16 / t->shape[i]) return rd_bad(f, k, "is too large", 0, RD_UNSOLVED, RD_VALUE_ERROR);
-    step *= t->shape[i];
+    if (t->strides && t->shape[i] != 1 && t->strides[i] != (int64_t)step) return rd_bad(f, k, "is not compact", 0, RD_UNSOLVED, RD_VALUE_ERROR);
+    if (t->shape[i] && (t->shape[i] > (int64_t)RD_MOST_ELEMENTS || step > RD_MOST_ELEMENTS / (size_t)t->shape[i])) return rd_bad(f, k, "is too large", 0, RD_UNSOLVED, RD_VALUE_ERROR);
+    step *= (size_t)t->shape[i];
   }
   return 0;
 }

@@ -40,6 +40,7 @@ from .graph.programs.fuse import fuse
 from .graph.programs.legalize import decompose, legalize
 from .graph.programs.name_sizes import name_sizes
 from .graph.programs.pin_nodes import pin_nodes
+from .graph.programs.shared_bytes import shared_bytes
 from .graph.tidy.common_subexpressions import eliminate_common_subexpressions
 from .graph.tidy.convert_to_dataflow import convert_to_dataflow
 from .graph.tidy.dead_code import eliminate_dead_code
@@ -74,8 +75,8 @@ OPTIMIZE: list[Pass] = [
 
 LOWER: list[Pass] = [
     libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, precision, strassen,
-    eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify, eliminate_dead_code, grow_caches,
-    legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
+    eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify, eliminate_dead_code, shared_bytes,
+    grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

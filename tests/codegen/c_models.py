@@ -110,7 +110,34 @@ def branches():
     return onnx_model(nodes, inputs, outputs, weights), [rng.standard_normal((4, 9)).astype("f"), rng.standard_normal((3, 9)).astype("f")]
 
 
-MODELS = {f.__name__: f for f in (convolutions, attention, dense, integers, branches)}
+def quantised():
+    """Two convolutions of 8-bit integers with a residual connection, as quantisers write them."""
+    rng = np.random.default_rng(0)
+    scale = {f"s{k}": np.float32(v) for k, v in enumerate((0.0213, 0.0417, 0.0531))}
+    weights = {f"w{k}": rng.integers(-127, 128, (8, n, 3, 3)).astype("int8") for k, n in enumerate((3, 8))} | {"t": np.full(8, 0.0103, "f"), "z": np.int8(-3)}
+    weights |= {"zeros": np.zeros(8, "int8")}
+    nodes = []
+
+    def quantise(x, y, k):
+        nodes.append(helper.make_node("QuantizeLinear", [x, f"s{k}", "z"], [f"{y}_q"]))
+        nodes.append(helper.make_node("DequantizeLinear", [f"{y}_q", f"s{k}", "z"], [y]))
+
+    def convolution(x, y, k):
+        nodes.append(helper.make_node("DequantizeLinear", [f"w{k}", "t", "zeros"], [f"w{k}_f"], axis=0))
+        nodes.append(helper.make_node("Conv", [x, f"w{k}_f"], [y], pads=[1, 1, 1, 1]))
+
+    quantise("x", "a", 0)
+    convolution("a", "b", 0)
+    quantise("b", "c", 1)
+    convolution("c", "d", 1)
+    quantise("d", "e", 2)
+    nodes.append(helper.make_node("Add", ["e", "c"], ["f"]))
+    quantise("f", "y", 2)
+    x = rng.standard_normal((1, 3, 16, 16)).astype("f")
+    return onnx_model(nodes, {"x": ("float32", [1, 3, 16, 16])}, {"y": ("float32", [1, 8, 16, 16])}, scale | weights, opset=13), [x]
+
+
+MODELS = {f.__name__: f for f in (convolutions, attention, dense, integers, branches, quantised)}
 
 
 def run_in_c(model: rd.Model, inputs, outputs, folder: Path, compiler=("gcc",), options=(*STRICT, "-O0", *SANITIZED), **saved):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from .. import __version__
 from ..codegen import Function, backend_of
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, options, tir
 from ..ir.dtype import VOID
-from ..ir.errors import BuildError
+from ..ir.errors import BuildError, OptionError
 from ..ir.visit import statements, walk
 from ..lower.facts import facts_of
 from ..passes.garbage import rare_collection
@@ -81,17 +82,19 @@ class Built:
 
     def save(self, path: str | Path, *, header: bool = False, **options: Any) -> Path:
         """Write a shared library, an object (``.o``), or of what was compiled for a target of kind ``c`` its source (``.c``), for WebAssembly a module
-        (``.wasm``), and with ``header`` what its users include beside it; ``options`` are those of ``link``, ``write_source`` and
-        ``write_module``. Raises BuildError, also for a model that needs Python, OptionError for another ending."""
+        (``.wasm``), and with ``header`` what its users include beside it; ``options`` are those of ``link``, ``write_source`` and ``write_module``.
+        Of a machine without a system ``ram`` says how many bytes the model may take, and ``metadata["board"]`` afterwards how many it does. Raises
+        BuildError, also for a model that needs Python, OptionError for another ending."""
         python = sorted({op for f in self.functions for op in f.info.extra.get("python", ())})
         if python:
             raise BuildError("the model cannot be shipped without Python", why=f"these operators are Python functions of this process: {', '.join(python)}",
                              hint="run it where it was compiled, or compute what they do outside of the model")
+        if options.get("ram") is not None and not self.spec.is_bare:
+            raise OptionError(f"how much memory a model takes is known for machines without a system, not for {self.spec.cpu}",
+                              hint="compile it for one, such as cortex-m4")
         path, weights = Path(path), self.blob() if self.nbytes else None
-        if path.suffix == self.spec.ending == ".c":
-            from .source import write_source
-
-            return write_source(self.objects, self.functions, weights, path, header=header, **options)
+        if path.suffix == self.spec.ending == ".c" or (self.spec.is_bare and path.suffix == ".o"):
+            return self._save_source(weights, path, header=header, **options)
         if self.spec.ending == ".wasm":
             from .wasm import write_module
 
@@ -106,6 +109,19 @@ class Built:
             header=[f.info for f in self.functions] if header else (),
             **options,
         )
+
+    def _save_source(self, weights: Pieces | None, path: Path, *, ram: str | int | None = None, **options: Any) -> Path:
+        from .source import write_source
+
+        write = functools.partial(write_source, self.objects, self.functions, weights, spec=self.spec, **options)
+        if not self.spec.is_bare:
+            return write(path)
+        from .bare_metal import save_for_board
+
+        needs = save_for_board(write, path, self.spec.cpu, ram)
+        if needs is not None:
+            self.metadata["board"] = asdict(needs)
+        return path
 
     def blob(self) -> Pieces:
         """The weights, each at its offset."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from ..ir.errors import BuildError
 from ..ir.escape import c_comment, c_string
 from ..runtime import library, toolchain
 from ..runtime.native import ABI
+from ..target.spec import MachineSpec
 from .interface import Interface, arena_bytes
 from .link import c_prefix, entry_name, write_header
 from .weights import Pieces
@@ -29,7 +31,7 @@ _UNSUPPORTED = {
 }
 
 
-def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weights: Pieces | None, out: Path, *, name: str | None = None,
+def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weights: Pieces | None, out: Path, *, spec: MachineSpec, name: str | None = None,
                  side_file: bool = False, header: bool = False) -> Path:
     """Write ``out`` from the units of a module, and with ``header`` its C header; with ``side_file`` the weights go to ``<stem>.weights``, which the
     program gives to ``<name>_set_weights``. Raises BuildError for a model that needs more than C has; nothing is left behind then."""
@@ -39,7 +41,8 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
     text = joined(s.decode() for s in sources)
     _check(text, functions)
     needed = memory_bytes(text, functions)
-    parts = [_head(name, functions, needed), _interface(), PRELUDE, "#define RD_KERNEL static\n#define RD_TABLE static\n",
+    aligned = "#define RD_ALIGNMENT 8\n" if spec.is_bare else ""
+    parts = [_head(name, functions, needed), _interface(), aligned + PRELUDE, "#define RD_KERNEL static\n#define RD_TABLE static\n",
              _limits(name, functions, needed), _below_comment((library.source_dir() / "alone.h").read_text()), text]
     with toolchain.atomic_output(out) as temporary:
         beside = out.with_suffix(".weights") if side_file and weights is not None and len(weights) else None
@@ -68,10 +71,23 @@ def memory_bytes(text: str, functions: Sequence[Interface]) -> int | None:
     """Bytes of memory that a run takes at most, besides its stack, tensors and weights; None where sizes that the run tells decide."""
     sizes = [size for f in functions if (size := arena_bytes(f.func)) is not None]
     known = [Analyzer().simplify(s) for s in sizes]
-    asked = _HEAP.findall(text)
-    if any(type(s) is not tir.IntImm for s in known) or not all(a.isdecimal() for a in asked):
+    asked = _heap_bytes(text)
+    if any(type(s) is not tir.IntImm for s in known) or asked is None:
         return None
-    return max((s.value for s in known), default=0) + 64 + sum(int(a) + _RESERVED for a in asked)
+    return max((s.value for s in known), default=0) + asked
+
+
+def _heap_bytes(text: str) -> int | None:
+    """Bytes that functions ask for besides: a kernel and its tasks give theirs back before the next one runs. None where sizes of the run decide."""
+    of_kernels: Counter[str] = Counter()
+    for part in re.split(r"\n(?=static )", text):
+        name = re.match(r"static \w+ (rk_[0-9a-f]+)?", part)
+        for size in _HEAP.findall(part):
+            if not size.isdecimal():
+                return None
+            of_kernels[(name and name[1]) or "host"] += int(size) + _RESERVED
+    host = of_kernels.pop("host", 0)
+    return host + max(of_kernels.values(), default=0)
 
 
 def _head(name: str, functions: Sequence[Interface], needed: int | None) -> str:

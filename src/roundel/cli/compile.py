@@ -27,6 +27,8 @@ def compile_command(
     db: str = DB, libraries: str = LIBRARIES,
     header: bool = typer.Option(False, "--header", help="Also write a C header beside the library; beside a WebAssembly module, the ES module that runs it."),
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
+    ram: str = typer.Option(None, "--ram", help="The memory of a board without a system (65536, 256K, 1M): a model that needs more is refused, with how "
+                            "much it needs."),
     as_json: bool = JSON,
 ) -> None:
     """Compile a model to a shared library that needs nothing but libc, to C source or to WebAssembly."""
@@ -43,7 +45,7 @@ def compile_command(
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, precision=precision, weights=weights,
                            bounds_checks=bounds_checks, choices=chosen(choose))
     with shown(f"writing {output}"):
-        path = compiled.save(output, side_file=side_file, header=header)
+        path = compiled.save(output, side_file=side_file, header=header, **({} if ram is None else {"ram": ram}))
     activations = None
     with suppress(CallError):  # it depends on symbolic sizes, or the target is another machine
         activations = compiled.arena_nbytes()
@@ -57,6 +59,9 @@ def compile_command(
     if activations is not None:
         sizes += f", activations {activations / 1e6:.1f} MB"
     console.print(f"[bold]{markup(str(path))}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
+    if board := compiled.metadata.get("board"):
+        stack = "" if board["stack"] is None else f", stack {board['stack']:,} bytes"
+        console.print(f"  takes flash {board['flash']:,} bytes, RAM {board['ram']:,} bytes{stack}", highlight=False)
     if records := compiled.metadata.get("records"):
         console.print(f"  {records['kernels']} kernels from records of {markup(records['database'])}", highlight=False)
     for kind, infos in (("in ", compiled.inputs), ("out", compiled.outputs)):

@@ -15,6 +15,9 @@ from roundel.ir import PrimFunc
 from roundel.ir.errors import RoundelError
 from roundel.target import Target
 
+SCALAR = "scalar"
+"""What is in ``needs`` of sums that processors without a system compute in registers of their integers: no feature that LLVM knows."""
+
 _table: dict[str, TensorIntrin] = {}
 _families: dict[str, Callable[..., TensorIntrin]] = {}
 _loaded = False
@@ -57,7 +60,7 @@ class TensorIntrin:
 
     def runs_on(self, target: Target) -> bool:
         """Whether a machine has it."""
-        return all(map(target.has, self.needs))
+        return all(target.has(feature) or (feature == SCALAR and target.is_bare) for feature in self.needs)
 
     @staticmethod
     def register(name: str, desc: PrimFunc, impl: PrimFunc, override: bool = False, **facts: Any) -> TensorIntrin:

@@ -15,6 +15,7 @@
 - register tiles consist of whole vectors, buffers that can live in registers do, parallel loops become tasks, and tiles get the registers that
   the processor has for them (``whole_vectors``, ``register_tiles``, ``outline_tasks``, ``tile_registers``)
 - loops that may take long get places where the run can be ended (``checkpoints``)
+- in C source indices of 32 bits where that is enough (``narrow_indices``)
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from .flatten_accesses import flatten_accesses
 from .hoist_conditions import hoist_conditions
 from .kernel_pass import is_kernel, kernel_pass
 from .lower_blocks import lower_blocks
+from .narrow_indices import narrow_indices
 from .outline_tasks import outline_tasks
 from .partition_loops import partition_loops
 from .place_allocations import place_allocations
@@ -75,6 +77,7 @@ PIPELINE = [
     outline_tasks,
     tile_registers,
     checkpoints,
+    narrow_indices,
     mark_kernels,
 ]
 

@@ -24,6 +24,8 @@ _NEON = "neon,fullfp16,dotprod,lse,crc,rdm"
 _X86, _ARM, _MAC = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-darwin"
 _RISCV, _WASM = "riscv64-unknown-linux-gnu", "wasm32-unknown-unknown"
 _X86_32, _ARM_32 = "i686-unknown-linux-gnu", "armv7-unknown-linux-gnueabihf"
+_M3, _M4F, _M33F, _M55F = (f"thumbv{name}" for name in ("7m-none-eabi", "7em-none-eabihf", "8m.main-none-eabihf", "8.1m.main-none-eabihf"))
+_RISCV_32 = "riscv32-unknown-elf"
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,7 @@ _A76 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 8)
 _A53 = _Core(IN_ORDER, 1, 2, 16, 4, 16, 16, 8, 4)
 _A7 = _Core(IN_ORDER, 1, 2, 16, 4, 8, 8, 4, 2)
 _FIRESTORM = _Core(OUT_OF_ORDER_ARM, 3, 8, 630, 8, 12, 48, 32, 16, line_bytes=128, stores=2)
+_MICRO = _Core(IN_ORDER, 1, 1, 2, 4, 4, 4, 4, 4, line_bytes=32, gather_instructions=1.0)  # all of its memory is near, and waits for nobody
 _SMALL_RISCV = _Core(IN_ORDER, 1, 2, 32, 8, 8, 16, 8, 4)
 _ANY_WASM = _Core(PORTABLE, 2, 4, 192, 8, 8, 32, 16, 8)
 # fmt: on
@@ -146,6 +149,14 @@ MACHINES: dict[str, dict[str, Any]] = {
     "apple-m1": _machine(_FIRESTORM, _MAC, _NEON, 16, 32, 4, 4, 128 * K, 12 * M, 0, 3.2, 60, 62),
     "rv64gcv": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c,v", 16, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.6, 5, 6, cpu="generic-rv64"),
     "rv64gc": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c", 8, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.5, 3, 4, cpu="generic-rv64"),  # without vectors
+    # without a system: C source, for one core
+    "cortex-m3": _machine(_MICRO, _M3, "", 4, 10, 30, 1, 64 * K, 256 * K, 0, 0.1, 0.2, 0.2, kind="c"),  # floats are computed by functions
+    "cortex-m4": _machine(_MICRO, _M4F, "", 4, 10, 3, 1, 128 * K, 256 * K, 0, 0.12, 0.2, 0.2, kind="c"),
+    "cortex-m7": _machine(_MICRO, _M4F, "", 4, 10, 3, 1, 16 * K, 512 * K, 0, 0.4, 0.4, 0.4, kind="c"),
+    "cortex-m33": _machine(_MICRO, _M33F, "", 4, 10, 3, 1, 128 * K, 256 * K, 0, 0.15, 0.2, 0.2, kind="c"),
+    "cortex-m55": _machine(_MICRO, _M55F, "", 4, 10, 3, 1, 128 * K, 512 * K, 0, 0.25, 0.5, 0.5, kind="c"),
+    "rv32imac": _machine(_MICRO, _RISCV_32, "", 4, 24, 30, 1, 128 * K, 256 * K, 0, 0.1, 0.2, 0.2, kind="c"),
+    "rv32imafc": _machine(_MICRO, _RISCV_32, "", 4, 24, 4, 1, 128 * K, 256 * K, 0, 0.2, 0.2, 0.2, kind="c"),
     "wasm32": _machine(_ANY_WASM, _WASM, "simd128", 16, 16, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
 }
 # fmt: on

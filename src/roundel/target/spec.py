@@ -12,6 +12,11 @@ def ending_of(kind: str, triple: str) -> str:
     return ".c" if kind == "c" else ".wasm" if triple.startswith("wasm") else ""
 
 
+def is_bare(triple: str) -> bool:
+    """Whether programs of a machine run without a system, on memory of some hundred kilobytes: a microcontroller."""
+    return "none" in triple.split("-") or triple.endswith("-elf")
+
+
 @dataclass(frozen=True)
 class MachineSpec:
     """The machine in LLVM's words, and which code generator (``roundel.codegen.BACKENDS``) makes code for it. ``level``: 0 to 3, the effort of
@@ -22,6 +27,11 @@ class MachineSpec:
     features: str
     level: int = 2
     backend: str = "llvm"
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether its programs run without a system."""
+        return is_bare(self.triple)
 
     @property
     def ending(self) -> str:

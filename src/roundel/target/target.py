@@ -17,7 +17,7 @@ from ..ir.errors import OptionError
 from . import keys
 from .behaviour import Behaviour
 from .machines import MACHINES
-from .spec import ending_of
+from .spec import ending_of, is_bare
 
 _TYPE_BITS = {
     "float64": 64,
@@ -114,6 +114,11 @@ class Target(Behaviour):
     def is_host_like(self) -> bool:
         """Is it a CPU that LLVM generates code for (not a device that needs a host)?"""
         return self.kind in ("llvm", "c")
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether its programs run without a system, on memory of some hundred kilobytes: a microcontroller."""
+        return is_bare(self.triple)
 
     @property
     def ending(self) -> str:
@@ -266,7 +271,7 @@ def _parse(text: str) -> dict[str, Any]:
     if words[0] in ("host", "native"):
         start: dict[str, Any] = _fields_of(Target.host())
     elif words[0] in MACHINES:
-        start = {"kind": "llvm", "cpu": words[0]}
+        start = {"kind": MACHINES[words[0]].get("kind", "llvm"), "cpu": words[0]}
     else:
         start = {"kind": keys.check_kind(words[0], MACHINES)}
     rest = iter(words[1:])
@@ -354,7 +359,8 @@ def _architecture(triple: str) -> str:
 def _generic(triple: str, cpu: str) -> dict[str, Any]:
     """Cautious figures for a CPU that the table does not have: the baseline of its architecture."""
     arch = triple.split("-")[0]
-    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32", "armv7": "cortex-a7", "i686": "i686"}.get(
+    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32", "armv7": "cortex-a7", "i686": "i686",
+            "riscv32": "rv32imac"}.get(
         arch, "x86-64"
     )
     return {

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from ...ir.annotations import IMPORT_LLVM
-from ...ir.errors import BuildError
+from ...ir.errors import BuildError, MachineError
 from ...runtime import library, toolchain
 from ...target.spec import MachineSpec
 from ..backend import Emitted, Function
@@ -43,7 +43,7 @@ class C:
         for f in functions:
             if f.program.attrs.get(IMPORT_LLVM):
                 raise BuildError("LLVM text cannot be put into C source", where=f.symbol, why="import_llvm", hint="compile for a target of kind llvm")
-            pieces.append(emit_function(f, helpers))
+            pieces.append(emit_function(f, helpers, spec))
         declares = {text: None for p in pieces for text in p.declares.values()}
         sections = [OBJECT, *declares, *helpers.texts.values(), *(p.text for p in pieces), *(["\n".join(data_text(data))] if data else [])]
         return Emitted(SECTION.join(sections) + "\n", "c")
@@ -83,8 +83,8 @@ def _compiler_version() -> str:
 
 def _compiled(text: str, spec: MachineSpec, how: Iterable[str]) -> bytes:
     if spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]:
-        raise BuildError(f"C source for {spec.triple} is not compiled here",
-                         hint="save it under a name that ends in .c, and give it to that machine's C compiler")
+        raise MachineError(f"C source for {spec.cpu} ({spec.triple}) does not run here",
+                           hint="save it under a name that ends in .c, and give it to that machine's C compiler")
     folder = toolchain.temporary_folder("roundel-c-")
     try:
         source, made = folder / "unit.c", folder / "made"

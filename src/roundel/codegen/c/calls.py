@@ -74,6 +74,8 @@ def in_float32(rule: Callable[[Writer, tir.Call], str]) -> Callable[[Writer, tir
 @in_float32
 def _library(w: Writer, e: tir.Call) -> str:
     dtype, args = e.dtype.element, [w.value(a) for a in e.args]
+    if dtype.is_float and e.op in ("round", "nearbyint"):
+        return f"{w.helpers.use(prelude.nearest(dtype))}({args[0]})"
     if dtype.is_float:
         return f"{_LIBRARY[e.op]}{'f' if dtype.bits == 32 else ''}({', '.join(args)})"
     if e.op == "pow":

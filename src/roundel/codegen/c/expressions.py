@@ -6,10 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...ir import tir
-from ...ir.dtype import DType
+from ...ir.dtype import INT32, INT64, DType
 from ..expand.convert import half_of_double, narrow, widen
 from ..expand.remainder import float_floordiv, float_floormod
-from ..storage import is_packed, strides
+from ..storage import buffer_bytes, is_packed, strides
 from ..writes import writes
 from . import prelude
 from .types import c_type, short, storage_float
@@ -209,24 +209,35 @@ def reinterpreted(w: Writer, e: tir.Call) -> str:
 
 def offset(w: Writer, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> str:
     """The element's number from where the buffer's data pointer points to, in the lane ``l`` where an index has lanes."""
-    fixed: tir.Expr = buffer.elem_offset if buffer.elem_offset is not None else tir.index_const(0)
+    wide = _offset_type(buffer, indices)
+    fixed: tir.Expr = tir.cast(buffer.elem_offset if buffer.elem_offset is not None else tir.index_const(0), wide)
     parts: list[str] = []
     for i, step in zip(indices, strides(buffer), strict=True):
+        step = tir.cast(step, wide)
         if i.dtype.lanes == 1:
-            fixed = tir.add(fixed, tir.mul(tir.cast(i, "int64"), tir.cast(step, "int64")))
+            fixed = tir.add(fixed, tir.mul(tir.cast(i, wide), step))
             continue
         if type(i) is tir.Ramp:
-            fixed = tir.add(fixed, tir.mul(tir.cast(i.base, "int64"), tir.cast(step, "int64")))
-            by = tir.mul(tir.cast(i.stride, "int64"), tir.cast(step, "int64"))
-            parts.append("l" if type(by) is tir.IntImm and by.value == 1 else f"l * {w.value(by)}" if type(by) is not tir.IntImm or abs(by.value) < 1 << 20
-                         else f"(int64_t)l * {w.value(by)}")
+            fixed = tir.add(fixed, tir.mul(tir.cast(i.base, wide), step))
+            by = tir.mul(tir.cast(i.stride, wide), step)
+            fits = wide is INT32 or (type(by) is tir.IntImm and abs(by.value) < 1 << 20)
+            parts.append("l" if type(by) is tir.IntImm and by.value == 1 else f"{'' if fits else '(int64_t)'}l * {w.value(by)}")
             continue
         scale = "" if type(step) is tir.IntImm and step.value == 1 else f" * {w.value(step)}"
-        parts.append(f"(int64_t){w.value(i)}{scale}")
+        parts.append(f"({c_type(wide)}){w.value(i)}{scale}")
     if not parts or type(fixed) is not tir.IntImm or fixed.value:
         text = w.value(fixed)
         parts.insert(0, bare(text))
     return " + ".join(parts)
+
+
+def _offset_type(buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> DType:
+    """int32 where indices are of that type (`lower.narrow_indices`) and no element of the buffer has a greater number."""
+    numbers = (*buffer.shape, *buffer.strides, *([] if buffer.elem_offset is None else [buffer.elem_offset]))
+    if all(type(n) is tir.IntImm for n in numbers) and all(type(i) is tir.IntImm or i.dtype.element is INT32 for i in indices):
+        size = buffer_bytes(buffer)
+        return INT32 if type(size) is tir.IntImm and size.value * (8 if is_packed(buffer.dtype) else 1) < 1 << 31 else INT64
+    return INT64
 
 
 def bare(text: str) -> str:

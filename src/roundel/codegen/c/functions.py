@@ -14,12 +14,13 @@ from dataclasses import dataclass, field
 
 from ...ir import tir
 from ...ir.attrs import Attrs
-from ...ir.dtype import DType
+from ...ir.dtype import INT64, DType
 from ...lower.facts import written_data
+from ...target.spec import MachineSpec
 from ..backend import Function
 from ..storage import is_packed
 from . import calls  # noqa: F401  (it registers what it writes)
-from .statements import WORK, slot_field
+from .statements import SMALL_STACK, STACK_LIMIT, STACK_TOTAL, WORK, slot_field
 from .types import c_type
 from .writer import Helpers, Writer
 
@@ -53,11 +54,12 @@ def helper_function(w: Writer, name: str, dtypes: tuple[DType, ...], rule: Calla
     return name, inner.unused(f"RD_INLINE {c_type(value.dtype)} {name}({signature}) {{\n" + "\n".join(inner.lines) + "\n}")
 
 
-def emit_function(f: Function, helpers: Helpers) -> Piece:
+def emit_function(f: Function, helpers: Helpers, spec: MachineSpec) -> Piece:
     """One function of the flat form. Raises BuildError."""
     func, kind = f.program, f.program.attrs.get("kind")
     w = Writer(helpers, lambda name: c_name(f.symbols(name)), contract=bool(func.attrs.get("contract", True)))
     w.function, w.kind, w.constants = func, str(kind), f.facts.constants
+    w.stack_limit, w.stack_total = (SMALL_STACK, SMALL_STACK) if spec.is_bare else (STACK_LIMIT, STACK_TOTAL)
     result = "int32_t" if kind == "host" else c_type(func.ret_dtype)
     w.leave = lambda status: f"return {status};" if kind == "host" else "return;" if result == "void" else "return 0;"
     noalias = bool(func.attrs.get("noalias", True)) and kind not in ("plain",)
@@ -109,7 +111,8 @@ def _wrapper(w: Writer, name: str, kind: str, result: str, func: tir.PrimFunc, n
     """The function that others call, with pointers without types, or with the slots of a task."""
     if kind == "task":
         values = [f"slots[{k}].{slot_field(p.dtype)}" for k, p in enumerate(func.params[2:], 1)]
-        arguments = ", ".join(["(RdContext *)slots[0].p", "begin", "end", *values])
+        narrow = "" if func.params[0].dtype is INT64 else f"({c_type(func.params[0].dtype)})"
+        arguments = ", ".join(["(RdContext *)slots[0].p", f"{narrow}begin", f"{narrow}end", *values])
         return (f"RD_KERNEL void {name}(int64_t begin, int64_t end, void **args) {{\n  const RdSlot *slots = (const RdSlot *)(void *)args;\n"
                 f"  {name}_body({arguments});\n}}")
     params = [f"{c_type(p.dtype)}{'' if p.dtype.is_handle else ' '}p{k}" for k, p in enumerate(func.params)]

@@ -6,8 +6,17 @@
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* arrays of which every element that is read was written */
 #endif
+#ifdef __FAST_MATH__
+#error "compile this file without -ffast-math: its results would be others"
+#endif
+#if defined(__SSE4_1__) || defined(__aarch64__) || defined(__ARM_FEATURE_DIRECTED_ROUNDING)
+#define RD_ROUNDS /* there is an instruction that rounds to whole numbers */
+#endif
 #if defined(__GNUC__)
-#define RD_ALIGNED __attribute__((aligned(64))) /* helps compilers to use vectors; nothing depends on it */
+#ifndef RD_ALIGNMENT
+#define RD_ALIGNMENT 64 /* helps compilers to use vectors; nothing depends on it */
+#endif
+#define RD_ALIGNED __attribute__((aligned(RD_ALIGNMENT)))
 #define RD_INLINE static inline __attribute__((unused))
 #else
 #define RD_ALIGNED

@@ -61,6 +61,13 @@ def fused(dtype: DType) -> tuple[str, str]:
     return name, (f"RD_INLINE {t} {name}({t} a, {t} b, {t} c) {{\n#ifdef {has}\n  return {call}(a, b, c);\n#else\n  return a * b + c;\n#endif\n}}")
 
 
+def nearest(dtype: DType) -> tuple[str, str]:
+    """The nearest whole number, the even one of two. Where no instruction rounds, it is what is left of the fraction beside a number whose last bit is 1."""
+    t, name, f, whole = c_type(dtype), f"rd_round_{short(dtype)}", "f" if dtype.bits == 32 else "", f"0x1p{23 if dtype.bits == 32 else 52}"
+    return name, (f"RD_INLINE {t} {name}({t} x) {{\n#ifdef RD_ROUNDS\n  return rint{f}(x);\n#else\n"
+                  f"  const {t} by = copysign{f}({whole}{f}, x);\n  return fabs{f}(x) < {whole}{f} ? copysign{f}((x + by) - by, x) : x;\n#endif\n}}")
+
+
 def to_integer(source: DType, target: DType) -> tuple[str, str]:
     """A float cut off, the nearest limit where it does not fit, 0 of NaN."""
     s, t, name = c_type(source), c_type(target), f"rd_{short(source)}_to_{short(target)}"

@@ -18,6 +18,7 @@ from .writer import CALLS, STMT, Writer
 
 STACK_LIMIT = 64 * 1024   # bytes of one allocation that may lie on the stack
 STACK_TOTAL = 256 * 1024  # bytes of all of a function's
+SMALL_STACK = 512         # bytes of both on machines without a system, whose stack has some kilobytes
 WORK = 1 << 20  # operations from one question whether to go on to the next
 
 
@@ -182,7 +183,7 @@ def _allocate(w: Writer, s: tir.Allocate) -> None:
     freed = False
     if s.annotations.get(ARENA):
         w.line(f"void *const {name} = ctx->arena;")
-    elif fixed is not None and (s.buffer.scope == "local" or (fixed <= STACK_LIMIT and w.stack_bytes + fixed <= STACK_TOTAL)):
+    elif fixed is not None and (s.buffer.scope == "local" or (fixed <= w.stack_limit and w.stack_bytes + fixed <= w.stack_total)):
         w.stack_bytes += fixed
         w.typed[data] = t
         w.line(f"RD_ALIGNED {t} {name}[{max(-(-fixed // element_bytes(s.buffer.dtype.element)), 1)}];")

@@ -68,7 +68,7 @@ class Writer:
         self.constants: dict[str, int] = {}
         self.slots: dict[int, str] = {}
         self.scratch: dict[tir.Var, str] = {}  # allocations in the thread's workspace, and where they begin
-        self.stack_bytes = 0
+        self.stack_bytes = self.stack_limit = self.stack_total = 0  # of allocations: those made, and the most of one and of all
         self.counts_work = False
         self.kind = "kernel"
         self.leave: Callable[[str], str] = lambda status: "return;"

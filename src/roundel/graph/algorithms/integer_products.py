@@ -177,8 +177,9 @@ class _Products(GraphRewriter):
     def _convolution(self, call: graph.Call, data: graph.GraphExpr, weight: np.ndarray, zero: graph.GraphExpr | None) -> graph.GraphExpr:
         outer, inner = weight.shape[:2]
         if call.attrs["groups"] == 1:
-            weight = np.pad(weight, [(0, _missing(outer)), (0, -inner % _GROUP), (0, 0), (0, 0)])
-            data = self._widened(data, 1, -inner % _GROUP) if inner % _GROUP else data
+            more = 0 if self.target.is_bare else -inner % _GROUP
+            weight = np.pad(weight, [(0, _missing(outer)), (0, more), (0, 0), (0, 0)])
+            data = self._widened(data, 1, more) if more else data
         border = {} if zero is None else {"fill": self.emit(make("astype", self.emit(make("reshape", zero, graph.ShapeExpr(()))), dtype=str(data.sinfo.dtype)))}
         made = make("nn.conv2d", data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32"} | border))
         return self._moved(self._first(made, 1, outer), zero, weight[:outer].sum((1, 2, 3), dtype=np.int32).reshape(-1, 1, 1))

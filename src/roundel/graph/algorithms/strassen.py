@@ -223,6 +223,8 @@ class Product:
         grown, growth = (PRODUCTS + bool(tile)) / 4, options.get("weight_growth")
         if options.get("accuracy") == "strict":
             return "the option accuracy is strict"
+        if target.is_bare:
+            return f"{target.cpu} has no memory to spare"
         if rows < 2 or not batch or inner % 2:
             return f"{rows} rows and sums of {inner} cannot both be halved"
         if columns < 4 * lanes:

@@ -107,6 +107,8 @@ def _only_direct(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, t
     lanes = target.lanes("float32")
     if options.get("accuracy") == "strict":
         return "the option accuracy is strict"
+    if target.is_bare:
+        return f"{target.cpu} has no memory to spare"
     if data.dtype != "float32":
         return f"its data is {data.dtype}, not float32"
     if int(attrs["groups"]) != 1:

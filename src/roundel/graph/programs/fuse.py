@@ -157,8 +157,9 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
         _attention(mod, call, known)
     for call in calls:
         _epilogues(mod, call, known)
+    narrow = (mod.attrs.get("target") or Target.host()).is_bare
     for call in calls:
-        _prologues(call)
+        _prologues(call, narrow)
     for call in calls:
         _widened(mod, call)
         _moved(mod, call, known)
@@ -332,7 +333,8 @@ def _epilogues(mod: IRModule, call: _Call, known: _Known) -> None:
     if call.kind not in (FuseKind.ANCHOR, FuseKind.REDUCTION, FuseKind.ATTENTION):
         return
     whole = len(call.group.members) > 1  # attention with its first product
-    computed = call.group
+    is_bare = (mod.attrs.get("target") or Target.host()).is_bare  # then a kernel ends where its results are narrowest: memory is short
+    computed, bits = call.group, call.info.dtype.bits
     while sink is not None:
         before = call.group
         if not _fuse_path(call, sink, allowed, one_anchor=True):
@@ -340,10 +342,10 @@ def _epilogues(mod: IRModule, call: _Call, known: _Known) -> None:
         if whole and not _has_schedule(mod, call.group, known):
             _take_back(call.group, before)
             break
-        if not sink.is_view or sink.escapes:
-            computed = call.group
+        if (not sink.is_view and not (is_bare and sink.info.dtype.bits > bits)) or sink.escapes:
+            computed, bits = call.group, sink.info.dtype.bits
         sink = sink.post_dominator
-    _take_back(call.group, computed)  # views in the end, which cost nothing alone and hide the axes of what is before them
+    _take_back(call.group, computed)  # views in the end, too, which cost nothing alone and hide the axes of what is before them
 
 
 def _take_back(group: _Group, before: _Group) -> None:
@@ -352,14 +354,17 @@ def _take_back(group: _Group, before: _Group) -> None:
         m.group = before if m in before.members else _Group([m])
 
 
-def _prologues(call: _Call) -> None:
-    """elementwise, broadcast or injective -> what follows, where no element is computed more often than before"""
+def _prologues(call: _Call, narrow: bool) -> None:
+    """elementwise, broadcast or injective -> what follows, where no element is computed more often than before. ``narrow``: memory is short, so what makes
+    elements wider becomes part of what follows a product, too."""
     if call.kind > FuseKind.INJECTIVE or call.group.kind > FuseKind.INJECTIVE:
         return
     sink = call.post_dominator
     while sink is not None:
         limit = FuseKind.REDUCTION if call.group.kind <= FuseKind.BROADCAST else FuseKind.INJECTIVE
         if sink.group.kind > limit:
+            if narrow and sink.kind <= FuseKind.BROADCAST and call.producers and call.info.dtype.bits > min(a.sinfo.dtype.bits for a in call.args):
+                _fuse_path(call, sink, lambda c: c.kind <= FuseKind.BROADCAST and _same_shape(c, call), one_anchor=False)
             return
         if sink.group is not call.group and not _fuse_path(call, sink, lambda c, limit=limit: c.kind <= limit and not _expands(call, c), one_anchor=False):
             return

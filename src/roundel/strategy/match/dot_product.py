@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...intrinsics import TensorIntrin
+from ...intrinsics.registry import SCALAR
 from ...ir import tir
 from ...target import Target
 from .accesses import Access, BlockInfo, extent_of
@@ -60,9 +61,11 @@ class Dot:
 
 
 def dots(target: Target) -> tuple[Dot, ...]:
-    """The instructions of this form that a machine has, by falling number of lanes, the faster first. Source text for another compiler has none: they
-    are LLVM's intrinsics."""
-    return () if target.kind != "llvm" else _dots(target.features, target.lanes("int32"), tuple(TensorIntrin.names()))
+    """The instructions of this form that a machine has, by falling number of lanes, the faster first. Source text for another compiler has none, as they
+    are LLVM's intrinsics, but what a machine without a system computes in registers of its integers."""
+    if target.kind != "llvm" and not target.is_bare:
+        return ()
+    return _dots((SCALAR,) if target.is_bare else target.features, target.lanes("int32"), tuple(TensorIntrin.names()))
 
 
 @lru_cache(maxsize=64)

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models for processors without a system, such as those of microcontrollers: their compilers, objects to link, and what a model takes of a board.
+
+The C source (`roundel.build.source`) is compiled as a board's program would compile it. What its object says is what the model takes: code and constants of
+flash, variables and activations of RAM. Of the stack it takes what the deepest chain of calls does, of which GCC writes down every call and frame.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import reprlib
+import shutil
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..ir.errors import BuildError, OptionError
+from ..runtime import library, toolchain
+
+_OPTIONS = ("-std=c99", "-O2", "-fno-math-errno", "-fno-trapping-math", "-ffunction-sections", "-fdata-sections", "-w")
+_GNU_ARM, _GNU_RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
+_HARD = ("-mthumb", "-mfloat-abi=hard")
+
+
+@dataclass(frozen=True)
+class _Compilers:
+    """How a processor is called by GCC, whose command is ``gnu``, and by zig: a target, and a processor of it."""
+
+    gnu: str
+    options: tuple[str, ...]
+    zig: tuple[str, str]
+
+
+_PROCESSORS = {
+    "cortex-m3": _Compilers(_GNU_ARM, ("-mcpu=cortex-m3", "-mthumb"), ("thumb-freestanding-eabi", "cortex_m3")),
+    "cortex-m4": _Compilers(_GNU_ARM, ("-mcpu=cortex-m4", *_HARD), ("thumb-freestanding-eabihf", "cortex_m4")),
+    "cortex-m7": _Compilers(_GNU_ARM, ("-mcpu=cortex-m7", *_HARD), ("thumb-freestanding-eabihf", "cortex_m7")),
+    "cortex-m33": _Compilers(_GNU_ARM, ("-mcpu=cortex-m33", *_HARD), ("thumb-freestanding-eabihf", "cortex_m33")),
+    "cortex-m55": _Compilers(_GNU_ARM, ("-mcpu=cortex-m55", *_HARD), ("thumb-freestanding-eabihf", "cortex_m55")),
+    "rv32imac": _Compilers(_GNU_RISCV, ("-march=rv32imac", "-mabi=ilp32"), ("riscv32-freestanding-none", "generic_rv32+m+a+c")),
+    "rv32imafc": _Compilers(_GNU_RISCV, ("-march=rv32imafc", "-mabi=ilp32f"), ("riscv32-freestanding-none", "generic_rv32+m+a+f+c")),
+}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Bytes that a model takes of a board: of ``flash``, code and constants; of ``ram``, its activations and variables; of the ``stack`` at most (None: the
+    compiler at hand does not tell). Tensors that the program gives to the model are the program's."""
+
+    flash: int
+    ram: int
+    stack: int | None = None
+
+    def __str__(self) -> str:
+        stack = "" if self.stack is None else f", stack {self.stack:,} bytes"
+        return f"flash {self.flash:,} bytes, RAM {self.ram:,} bytes{stack}"
+
+
+def compiler_of(cpu: str) -> tuple[str, ...] | None:
+    """The command that compiles for a processor: the GCC for it, or the ``ziglang`` package; None where there is neither."""
+    known = _PROCESSORS.get(cpu)
+    if known is None:
+        return None
+    if path := shutil.which(known.gnu):
+        return (path, *known.options)
+    if importlib.util.find_spec("ziglang") is not None:
+        target, name = known.zig
+        return (sys.executable, "-P", "-m", "ziglang", "cc", "-target", target, f"-mcpu={name}", "-fno-sanitize=all", f"-I{library.source_dir() / 'bare'}")
+    return None
+
+
+def compile_source(source: Path, out: Path, cpu: str) -> Needs:
+    """The object of a model's C source for a processor, and what it takes. Raises BuildError where there is no compiler, or it refuses."""
+    command = compiler_of(cpu)
+    if command is None:
+        raise BuildError(f"no C compiler was found for {cpu}", hint=f"`pip install ziglang`, or install {_PROCESSORS[cpu].gnu}" if cpu in _PROCESSORS else
+                         f"save C source (.c); objects are made for {', '.join(_PROCESSORS)}")
+    folder = toolchain.temporary_folder("roundel-board-")
+    try:
+        made = folder / "made.o"
+        tells = ("-fcallgraph-info=su",) if "ziglang" not in command else ()
+        toolchain.run([*command, *_OPTIONS, *tells, "-c", source.resolve(), "-o", made], cwd=folder)
+        flash, ram = _sizes(made.read_bytes())
+        calls = next(folder.glob("*.ci"), None)
+        shutil.copyfile(made, out)
+        return Needs(flash, ram, None if calls is None else deepest_stack(calls.read_text()))
+    finally:
+        shutil.rmtree(folder)
+
+
+def save_for_board(write: Callable[[Path], Path], out: Path, cpu: str, ram: str | int | None = None) -> Needs | None:
+    """Save a model as ``out``, C source (``.c``) or an object (``.o``), and say what it takes of the board; ``write`` writes its source and header under a
+    name. None where source is asked for, and there is no compiler that would tell. Raises BuildError, also where the model takes more than ``ram`` (bytes,
+    or a text as `read_bytes` reads it), OptionError; nothing is left behind then."""
+    limit = None if ram is None else read_bytes(str(ram))
+    folder = toolchain.temporary_folder("roundel-board-")
+    try:
+        source, made = write(folder / f"{out.stem}.c"), folder / "made.o"
+        needs = compile_source(source, made, cpu) if limit is not None or out.suffix == ".o" or compiler_of(cpu) is not None else None
+        if needs is not None and limit is not None:
+            _check_ram(needs, limit, cpu)
+        made = source if out.suffix == ".c" else made
+        for path, at in ((made, out), *((p, out.with_name(p.name)) for p in sorted(folder.glob(f"{out.stem}.*")) if p != source)):
+            with toolchain.atomic_output(at) as temporary:
+                shutil.copyfile(path, temporary)
+        return needs
+    finally:
+        shutil.rmtree(folder)
+
+
+def _check_ram(needs: Needs, limit: int, cpu: str) -> None:
+    total = needs.ram + (needs.stack or 0)
+    if total > limit:
+        raise BuildError(f"the model needs {total:,} bytes of RAM on {cpu}, and {limit:,} were allowed", why=str(needs),
+                         hint="take a smaller input or model, one of 8-bit integers, or a board with more memory")
+
+
+def read_bytes(text: str) -> int:
+    """``256K``, ``1M`` or ``65536`` as a number of bytes. Raises OptionError."""
+    found = re.fullmatch(r"([0-9]{1,15})\s*([KM]?)(i?B)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise OptionError(f"{reprlib.repr(text)} is no size of a memory", hint="write 65536, 256K or 1M")
+    return int(found[1]) << {"": 0, "K": 10, "M": 20}[found[2].upper()]
+
+
+_WRITABLE, _LOADED, _EMPTY = 1, 2, 8  # flags of a section; the type of one that takes no room in the file
+
+
+def _sizes(content: bytes) -> tuple[int, int]:
+    """Bytes of flash and of RAM that the sections of an ELF object (32 bits, little endian) take: variables with a value take both."""
+    flash = ram = 0
+    (start,) = struct.unpack_from("<I", content, 32)
+    size, count = struct.unpack_from("<HH", content, 46)
+    for k in range(count):
+        _, kind, flags, _, _, nbytes = struct.unpack_from("<6I", content, start + k * size)
+        if flags & _LOADED:
+            ram += nbytes if flags & _WRITABLE else 0
+            flash += nbytes if kind != _EMPTY else 0
+    return flash, ram
+
+
+_POINTERS = 3  # calls through pointers that are open at a time: the model's function, a task, a task of that
+_OTHERS = 64  # bytes of stack that functions of other files are taken to need (memcpy, those of math.h)
+
+
+def deepest_stack(calls: str) -> int:
+    """Bytes of stack of the deepest chain of calls in a graph of calls as GCC writes it (``-fcallgraph-info=su``). A call through a pointer may be one of
+    any function that no other function calls by name."""
+    frames = {name: int(size) for name, size in re.findall(r'node: \{ title: "([^"]+)" label: "[^"]*?(\d+) bytes', calls)}
+    callees: dict[str, list[str]] = {}
+    for caller, callee in re.findall(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', calls):
+        callees.setdefault(caller, []).append(callee)
+    by_name = {callee for found in callees.values() for callee in found}
+    roots = [name for name in frames if name not in by_name]
+    most = 0
+    for _ in range(1 + _POINTERS):
+        depths = {"__indirect_call": most}
+
+        def depth(name: str, depths: dict[str, int] = depths) -> int:
+            if name not in depths:
+                depths[name] = frames[name] + max(map(depth, callees.get(name, ())), default=0) if name in frames else _OTHERS
+            return depths[name]
+
+        most = max(map(depth, roots), default=0)
+    return most

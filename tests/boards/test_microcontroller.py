@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models on boards without a system, in QEMU: what they compute, and the stack that was announced."""
+
+import numpy as np
+import pytest
+from tests.boards.microcontroller import BOARDS, run_on_board
+from tests.codegen.c_models import quantised
+
+import roundel as rd
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(BOARDS["cortex-m4"].missing()), reason="needs " + BOARDS["cortex-m4"].missing())]
+
+
+@pytest.mark.parametrize("cpu", BOARDS)
+def test_a_quantised_model_computes_there_what_it_computes_here(cpu, tmp_path):
+    content, (x,) = quantised()
+    want = np.asarray(rd.compile(content)(x))
+    model = rd.compile(content, target=cpu)
+    made = model.save(tmp_path / "net.o", header=True)
+    run = run_on_board(cpu, made, [x], [want])
+    np.testing.assert_allclose(run.outputs[0], want, atol=1e-6)
+    assert run.stack <= model.metadata["board"]["stack"] * 1.05
