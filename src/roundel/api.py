@@ -264,8 +264,11 @@ def _kept_model(entry: Entry, threads: int | None) -> Model:
     from .runtime import Model
 
     def save(out: Path, **how: Any) -> Path:
+        from .build.bare_metal import is_no_board
         from .build.kept import link_again
 
+        if how.pop("ram", None) is not None:
+            raise is_no_board("this machine")
         return link_again(entry, out, **how)
 
     return Model(load(entry.path / "model.so", threads=threads).executable, saver=save)

@@ -118,6 +118,12 @@ def _check_ram(needs: Needs, limit: int, cpu: str) -> None:
                          hint="take a smaller input or model, one of 8-bit integers, or a board with more memory")
 
 
+def is_no_board(cpu: str) -> OptionError:
+    """The error for ``ram`` on a machine with a system."""
+    return OptionError(f"how much memory a model takes is known for machines without a system, not for {cpu}",
+                       hint="compile it for one, such as cortex-m4, or leave ram out")
+
+
 def read_bytes(text: str) -> int:
     """``256K``, ``1M`` or ``65536`` as a number of bytes. Raises OptionError."""
     found = re.fullmatch(r"([0-9]{1,15})\s*([KM]?)(i?B)?", text.strip(), re.IGNORECASE)

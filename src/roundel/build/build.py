@@ -16,7 +16,7 @@ from .. import __version__
 from ..codegen import Function, backend_of
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, options, tir
 from ..ir.dtype import VOID
-from ..ir.errors import BuildError, OptionError
+from ..ir.errors import BuildError
 from ..ir.visit import statements, walk
 from ..lower.facts import facts_of
 from ..passes.garbage import rare_collection
@@ -90,8 +90,9 @@ class Built:
             raise BuildError("the model cannot be shipped without Python", why=f"these operators are Python functions of this process: {', '.join(python)}",
                              hint="run it where it was compiled, or compute what they do outside of the model")
         if options.get("ram") is not None and not self.spec.is_bare:
-            raise OptionError(f"how much memory a model takes is known for machines without a system, not for {self.spec.cpu}",
-                              hint="compile it for one, such as cortex-m4")
+            from .bare_metal import is_no_board
+
+            raise is_no_board(self.spec.cpu)
         path, weights = Path(path), self.blob() if self.nbytes else None
         if path.suffix == self.spec.ending == ".c" or (self.spec.is_bare and path.suffix == ".o"):
             return self._save_source(weights, path, header=header, **options)
