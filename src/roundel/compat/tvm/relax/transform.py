@@ -9,6 +9,7 @@ from ....backends.run_codegen import run_codegen
 from ....builder import bind_params, bind_sizes
 from ....graph.algorithms.mixed_precision import mixed_precision
 from ....graph.gradient import gradient
+from ....graph.layout.convert_layout import convert_layout
 from ....graph.tidy.lift_functions import lift_functions
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
@@ -51,6 +52,11 @@ def BindParams(func_name: str, params: Any) -> Pass:
 def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
     """Symbolic dimensions given for good: `roundel.builder.bind_sizes`"""
     return _on_function(func_name or "main", lambda f: bind_sizes(f, binding_map))
+
+
+def ConvertLayout(desired_layouts: Any, layout_cb: Any = None) -> Pass:
+    """Operators in the layouts that are asked for: `roundel.graph.layout.convert_layout`"""
+    return Pass(lambda mod: convert_layout(mod, layout_cb or desired_layouts), name="ConvertLayout")
 
 
 def Gradient(func_name: str, require_grads: Any = None, target_index: int = 0) -> Pass:
