@@ -433,6 +433,8 @@ def _flatten(templates: Sequence[Template], values: Sequence[Any], count: int) -
             todo.extend(zip(template, boundary.entries(value)))
         elif isinstance(value, (tuple, list)) and len(value) == len(template):
             todo.extend(zip(template, value))
+        elif isinstance(value, np.ndarray) and value.shape == (len(template),) and value.dtype.kind in "iu":  # a shape, as a function gives it
+            todo.extend(zip(template, value.tolist()))
         else:
             raise CallError(f"a tuple of {len(template)} was expected, not {type(value).__name__}")
     return flat

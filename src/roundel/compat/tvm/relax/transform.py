@@ -11,6 +11,7 @@ from ....graph.algorithms.mixed_precision import mixed_precision
 from ....graph.gradient import gradient
 from ....graph.layout.convert_layout import convert_layout
 from ....graph.tidy.lift_functions import lift_functions
+from ....graph.tidy.lift_params import bundle_params, lift_params
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
 from ....relax.merge_composites import merge_composites
@@ -67,6 +68,16 @@ def Gradient(func_name: str, require_grads: Any = None, target_index: int = 0) -
 def LambdaLift() -> Pass:
     """Functions inside of functions become functions of the module: `roundel.graph.tidy.lift_functions`"""
     return Pass(lift_functions, name="LambdaLift")
+
+
+def LiftTransformParams(shared_transform: Any = False) -> Pass:
+    """What depends on parameters only as a function ``NAME_transform_params``: `roundel.graph.tidy.lift_params`"""
+    return Pass(lambda mod: lift_params(mod, shared_transform), name="LiftTransformParams")
+
+
+def BundleModelParams(param_tuple_name: str | None = None) -> Pass:
+    """One tuple in place of all parameters that are no inputs: `roundel.graph.tidy.lift_params.bundle_params`"""
+    return Pass(lambda mod: bundle_params(mod, param_tuple_name or "model_params"), name="BundleModelParams")
 
 
 def ToMixedPrecision(out_dtype: str = "float32", fp16_input_names: Any = None) -> Pass:
