@@ -17,6 +17,7 @@ MODULES = {
     "relax.dpl": "roundel.relax.dpl", "relax.dpl.pattern": "roundel.relax.dpl",
     "relax.expr_functor": "roundel.relax.expr_functor", "relax.frontend.nn": "roundel.relax.frontend.nn",
     **{f"relax.frontend.nn.{name}": f"roundel.relax.frontend.nn.{name}" for name in ("core", "op", "spec", "llm", "llm.kv_cache")},
+    "relax.training.loss": "roundel.training.loss", "relax.training.optimizer": "roundel.training.optimizer",
     "relax.expr": "roundel.relax", "relax.struct_info": "roundel.relax",
     "tir.transform": "roundel.compat.tvm.tir_transform", "s_tir.transform": "roundel.compat.tvm.tir_transform",
     "tirx.transform": "roundel.compat.tvm.tir_transform",

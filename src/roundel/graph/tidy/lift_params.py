@@ -25,8 +25,8 @@ from ...ir.op import OpDef
 from ...ir.visit import substitute, walk
 from ...relax.analysis import contains_impure_call, remove_all_unused
 from ...relax.outline import Renamed, sizes_in
-from .convert_to_dataflow import convert_to_dataflow
-from .inline_functions import dims_of, straightened
+from .convert_to_dataflow import straight_function
+from .inline_functions import dims_of
 
 INPUTS = "num_input"
 """The attribute of a function that says how many of its parameters are inputs."""
@@ -57,8 +57,10 @@ def lift_params(mod: IRModule, shared: bool | Sequence[str] = False) -> IRModule
 
 
 def bundle_params(mod: IRModule, name: str = "model_params") -> IRModule:
-    """One tuple ``name`` in place of all parameters that are no inputs, in every function with the attribute ``num_input``."""
-    return mod.with_functions({key: bundled(f, name) for key, f in mod.items() if isinstance(f, graph.Function) and INPUTS in f.attrs})
+    """One tuple ``name`` in place of all parameters that are no inputs, in every function with the attribute ``num_input`` where they are not one already."""
+    are_one = lambda weights: len(weights) == 1 and isinstance(weights[0].sinfo, graph.TupleInfo)
+    return mod.with_functions({key: bundled(f, name) for key, f in mod.items() if isinstance(f, graph.Function) and INPUTS in f.attrs
+                               and not are_one(_divided(f)[1])})
 
 
 def bundled(func: graph.Function, name: str) -> graph.Function:
@@ -167,19 +169,11 @@ def _with_transform(mod: IRModule, name: str, part: _Parts, outputs: Sequence[gr
     _, weights = _divided(part.func)
     result = graph.Tuple((*((graph.ShapeExpr(tuple(sizes)),) if sizes else ()), *outputs))
     body = graph.SeqExpr((graph.DataflowBlock(part.early),) if part.early else (), result)
-    made = bundled(_function(mod, name, graph.Function(weights, body, result.sinfo, True, Attrs({INPUTS: 0}))), "params")
+    made = bundled(straight_function(mod, name, graph.Function(weights, body, result.sinfo, True, Attrs({INPUTS: 0}))), "params")
     old = mod.functions.get(name)
     if isinstance(old, graph.Function):
         made = _composed(mod, old, made)
     return mod.with_functions({name: made.replace(attrs=Attrs({"global_symbol": name, INPUTS: 0}))})
-
-
-def _function(mod: IRModule, name: str, func: graph.Function) -> graph.Function:
-    """The function with variables and sizes of its own, in dataflow, without what nothing uses."""
-    params, bindings, result = straightened(mod.with_functions({name: func}), name)
-    body = graph.SeqExpr((graph.BindingBlock(tuple(bindings)),) if bindings else (), result)
-    short = remove_all_unused(graph.Function(params, body, result.sinfo, True, func.attrs))
-    return convert_to_dataflow(IRModule({name: short}))[name]
 
 
 def _composed(mod: IRModule, first: graph.Function, then: graph.Function) -> graph.Function:
@@ -190,7 +184,7 @@ def _composed(mod: IRModule, first: graph.Function, then: graph.Function) -> gra
     call = lambda name, value, info: graph.Call(graph.GlobalVar(name), (value,), sinfo=info)
     out = graph.Var("out", then.ret_sinfo)
     steps = (graph.VarBinding(whole, call("first", param, first.ret_sinfo)), graph.VarBinding(out, call("then", whole, then.ret_sinfo)))
-    return _function(made, "composed", graph.Function((param,), graph.SeqExpr((graph.BindingBlock(steps),), out), out.sinfo, True, then.attrs))
+    return straight_function(made, "composed", graph.Function((param,), graph.SeqExpr((graph.BindingBlock(steps),), out), out.sinfo, True, then.attrs))
 
 
 # -- one function for several

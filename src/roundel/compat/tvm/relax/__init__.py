@@ -15,7 +15,7 @@ from ....relax import expr_functor
 from ....relax.expr_functor import PyExprMutator, PyExprVisitor, mutator, visitor
 from ..rooms import missing
 from ..running import VirtualMachine, VMInstrumentReturnKind, build
-from . import analysis, backend, frontend, pipeline, testing, transform
+from . import analysis, backend, frontend, pipeline, testing, training, transform
 from .of_2022 import DynTensorType, Operators, Var, const, in_script
 from .pipeline import get_pipeline, register_pipeline
 
@@ -57,6 +57,7 @@ __all__ = [
     "pipeline",
     "register_pipeline",
     "testing",
+    "training",
     "transform",
     "visitor",
     "vm",

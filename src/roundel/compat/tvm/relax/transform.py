@@ -15,6 +15,7 @@ from ....graph.tidy.lift_params import bundle_params, lift_params
 from ....passes import get_pass
 from ....relax.fuse_by_pattern import FusionPattern, PatternCheckContext, fuse_by_pattern
 from ....relax.merge_composites import merge_composites
+from ....training import normalizes_by_batches
 from ..meta_schedule.database import Database
 from ..rooms import missing
 from ..running import DATABASE, as_target
@@ -58,6 +59,11 @@ def BindSymbolicVars(binding_map: Any, func_name: str | None = None) -> Pass:
 def ConvertLayout(desired_layouts: Any, layout_cb: Any = None) -> Pass:
     """Operators in the layouts that are asked for: `roundel.graph.layout.convert_layout`"""
     return Pass(lambda mod: convert_layout(mod, layout_cb or desired_layouts), name="ConvertLayout")
+
+
+def DecomposeOpsForTraining(func_name: str) -> Pass:
+    """Batches are normalised by their own statistics: `roundel.training.normalizes_by_batches`"""
+    return Pass(lambda mod: normalizes_by_batches(mod, func_name, True), name="DecomposeOpsForTraining")
 
 
 def Gradient(func_name: str, require_grads: Any = None, target_index: int = 0) -> Pass:
