@@ -75,7 +75,7 @@ def test_memory_of_a_run_is_told_before_it(path):
 def test_what_is_no_model(path, tmp_path):
     for call, message in [(lambda: rd.compile(5), "not a model: int"), (lambda: rd.build(5), "not a module: int"),
                           (lambda: rd.interpret("x"), "not a module: str"), (lambda: rd.compile("x.so"), "rd.load, "),
-                          (lambda: rd.load(path), "rd.compile reads"), (lambda: rd.load(tmp_path / "no.so"), "there is no file")]:
+                          (lambda: rd.load(path), "or rd.compile makes one of it"), (lambda: rd.load(tmp_path / "no.so"), "there is no file")]:
         with pytest.raises(rd.RoundelError, match=message):
             call()
 

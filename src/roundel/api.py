@@ -55,7 +55,8 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     What is compiled:
 
     - ``model``: the path or bytes of an ONNX file, an ``onnx.ModelProto``, the path of a GGUF file
-      (of the llama architecture), a ``torch.nn.Module``, a ``torch.export.ExportedProgram``, or an `IRModule`.
+      (of the llama architecture), a ``torch.nn.Module``, a ``torch.export.ExportedProgram``, or an
+      `IRModule`.
     - ``example_inputs``: of a ``torch.nn.Module``, as many tensors as it takes; their types
       count, and their sizes where ``dynamic`` does not open them.
     - ``dynamic``: which sizes are open. An ONNX file says so itself, and a mapping fixes some

@@ -145,6 +145,14 @@ def bytes_copy(data: Any) -> np.ndarray:
     return copy(np.frombuffer(data, np.uint8))
 
 
+def capture_apart(built: Any) -> None:
+    """In place of ``Built.capture``, by which weights lie side by side: no byte between them may be read."""
+    from roundel.build.build import constant_bytes
+
+    for key in list(built.weights):
+        built.captured[key] = bytes_copy(constant_bytes(built.weights.pop(key)))
+
+
 @functools.cache
 def _poison_function() -> Any:
     function = ctypes.CDLL(None).__asan_poison_memory_region
@@ -160,6 +168,7 @@ def patches() -> Iterator[Any]:
     """What has to be replaced in Roundel, so that what is compiled is checked, and weights and results lie between forbidden bytes."""
     from unittest.mock import patch
 
+    from roundel.build.build import Built
     from roundel.codegen.llvm import machine
     from roundel.runtime import library, tensors
 
@@ -172,4 +181,5 @@ def patches() -> Iterator[Any]:
     yield patch.object(machine, "to_object", checked)
     yield patch.object(library, "symbols", lambda: imported)
     yield patch.object(tensors, "aligned_copy", bytes_copy)
+    yield patch.object(Built, "capture", capture_apart)
     yield patch.object(tensors, "empty", empty)

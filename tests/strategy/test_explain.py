@@ -19,7 +19,7 @@ from roundel.target import Target
 
 def test_sizes_tell_what_runs_and_how_large_it_is():
     """A product that runs by Strassen's algorithm from some number of rows on, in tiles whose number follows from the rows."""
-    n, width, target = tir.Var("n", INT64, True), 512, Target("znver4")
+    n, width, target = tir.Var("n", INT64, True), 1024, Target("znver4")
     weight = graph.Constant(ConstData(np.ones((width, width), np.float32)), graph.TensorInfo((width, width), "float32"))
     builder = BlockBuilder()
     x = graph.Var("x", graph.TensorInfo((n, width), "float32"))

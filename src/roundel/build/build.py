@@ -61,7 +61,7 @@ class Built:
         block = tensors.aligned_memory(self.nbytes if self.weights else 0)
         while self.weights:
             key = next(iter(self.weights))
-            data, start = np.frombuffer(_bytes(self.weights[key]), np.uint8), self.offsets[key][0]
+            data, start = np.frombuffer(constant_bytes(self.weights[key]), np.uint8), self.offsets[key][0]
             self.captured[key] = block[start : start + data.size]
             self.captured[key][:] = data
             del self.weights[key]
@@ -126,7 +126,7 @@ class Built:
 
     def blob(self) -> Pieces:
         """The weights, each at its offset."""
-        sources = {k: functools.partial(memoryview, a) for k, a in self.captured.items()} | {k: functools.partial(_bytes, c) for k, c in self.weights.items()}
+        sources = {k: functools.partial(memoryview, a) for k, a in self.captured.items()} | {k: functools.partial(constant_bytes, c) for k, c in self.weights.items()}
         return _pieces(sources, self.offsets, self.nbytes, self.written)
 
 
@@ -134,7 +134,8 @@ def _pieces(sources: Mapping[str, Callable[[], memoryview]], offsets: Mapping[st
     return Pieces(nbytes, [(offset, sources[key]) for key, (offset, _) in offsets.items()], written=written)
 
 
-def _bytes(constant: ConstData) -> memoryview:
+def constant_bytes(constant: ConstData) -> memoryview:
+    """The content of a constant as it lies in memory."""
     array = constant.numpy()
     if constant.dtype.storage_bits < 8:
         array = pack_bits(array, constant.dtype.storage_bits)
@@ -255,7 +256,7 @@ def _written(weights: Mapping[str, ConstData], path: Path) -> Path | None:
     """The side file of weights, unless the disk refuses: whoever saves them will be told."""
     offsets, nbytes = layout(weights)
     try:
-        write_side_file(_pieces({k: functools.partial(_bytes, c) for k, c in weights.items()}, offsets, nbytes), path)
+        write_side_file(_pieces({k: functools.partial(constant_bytes, c) for k, c in weights.items()}, offsets, nbytes), path)
     except OSError:
         return None
     return path
