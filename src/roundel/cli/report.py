@@ -40,9 +40,9 @@ def page() -> str:
     from ..frontend.onnx.coverage import markdown
 
     rows = _operators()
-    lines = ["# Operators", "", "Made by `roundel report ops --markdown`; a test compares.", "", "## ONNX", "", markdown(),
+    lines = ["# Operators", "", "`roundel report ops --markdown` generates this page, and a test compares it.", "", "## ONNX", "", markdown(),
              f"## Roundel's graph operators: {len(rows)}", "",
-             "*composed*: of other operators. The fusion kind says what may be computed together with it.", "",
+             "*composed*: computed by other operators. The fusion kind says with which operators it may share a kernel.", "",
              "| " + " | ".join(_HEADS) + " |", "|" + " --- |" * len(_HEADS)]
     return "\n".join([*lines, *("| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows), ""])
 

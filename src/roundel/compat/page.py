@@ -14,7 +14,7 @@ _NAMES = Path(__file__).with_name("from_tvm.toml")
 _OPERATORS = ("tvm.relax.op", "tvm.relax.op.nn", "tvm.relax.op.image")
 _HEAD = '''# From TVM to Roundel
 
-A program written for TVM runs with its imports changed, as far as the tables below go:
+A program written for TVM runs once its imports are changed, if it uses names that the tables below list as the same:
 
 ```python
 import numpy as np
@@ -44,22 +44,22 @@ tvm.testing.assert_allclose(b.numpy(), 2 * a.numpy())
 print(rt.time_evaluator("scale", tvm.cpu(), number=100)(a, b))
 ```
 
-`roundel.compat.tvm` holds names and no compiler. What is different:
+`roundel.compat.tvm` has TVM's names; the compiler behind them is Roundel's. These are the differences:
 
-- Programs run on the processor. Those with threads bound to a GPU's run in the interpreter: `rd.interpret(mod)`.
-- No pass changes a module: `mod["main"] = f` is `mod.with_functions({"main": f})`; `mod.update_func` changes the object it is called on.
-- There is no virtual machine: `relax.build` gives native functions, and `relax.VirtualMachine` hands them out.
-- Kernels are chosen by a cost model without tuning. `meta_schedule` tunes by [`rd.tune`](tuning.md), which tries the compiler's own choice too.
-- A model is compiled by `rd.compile(model)`, not by a list of passes; pipelines are [lists that you may change](passes.md). `relax.get_pipeline`
-  gives those of TVM's names; passes that `build` makes superfluous do nothing.
-- An operator's name is `nn.relu`, and equals `"relax.nn.relu"`; as a key of a dictionary it is the short one.
-- Relay modules are read by [`rd.import_relay`](relay.md).
+- Programs run on the CPU. Programs with threads bound to a GPU run in the interpreter: `rd.interpret(mod)`.
+- Passes never change a module in place: instead of `mod["main"] = f`, write `mod.with_functions({"main": f})`. Only `mod.update_func` changes the module that it is called on.
+- There is no virtual machine: `relax.build` gives native functions, and `relax.VirtualMachine` returns these.
+- A cost model chooses kernels without tuning. `meta_schedule` tunes with [`rd.tune`](tuning.md), which also tries the compiler's own choice.
+- `rd.compile(model)` compiles a model; you need no list of passes. Pipelines are [lists that you may change](passes.md). `relax.get_pipeline`
+  knows TVM's names of pipelines; passes that `build` makes superfluous do nothing.
+- An operator's name is `nn.relu`, and equals `"relax.nn.relu"`. As a key of a dictionary, use the short name.
+- [`rd.import_relay`](relay.md) reads Relay modules.
 
-Rooms that TVM has moved are found by all their names: `tirx` and `s_tir` of 0.24 and later are `tir`, types of values (`relax.TensorType`, `out_ty`,
-`x.ty`) are struct info, `import roundel.compat.tvm_ffi as tvm_ffi` has what programs use of it.
+Modules that TVM has renamed are found by all their names. `tirx` and `s_tir` of 0.24 and later are `tir`, and types of values (`relax.TensorType`, `out_ty`,
+`x.ty`) are struct info. `import roundel.compat.tvm_ffi as tvm_ffi` has the names of `tvm_ffi` that programs use.
 
-The tables list the public names of TVM 0.23 by module. A name in the first table of a module is the same in `roundel.compat.tvm`;
-those in the second have something else.
+The tables list the public names of TVM 0.23 by module. Names in the first table of a module are the same in `roundel.compat.tvm`.
+The second table says what to use instead of the other names.
 '''
 
 

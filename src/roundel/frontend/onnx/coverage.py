@@ -84,10 +84,13 @@ def markdown() -> str:
     """A table for each domain."""
     import onnx
 
-    text = [f"Of onnx {onnx.__version__}. *native*: compiled code; *function*: expanded into the operators that the standard defines it by, then "
-            "compiled; *Python*: a function of the process that compiles, so the model cannot be shipped without Python. *Types* are those of the first "
-            "operand's elements in the newest version; complex numbers, which operators that move elements take too, are not listed, and 6-bit "
-            "floats are refused. `python -m tests.frontend.onnx.operator_matrix` runs operators in every type against the standard's reference.", "",
+    text = [f"The tables are for onnx {onnx.__version__}.", "",
+            "- *native*: compiled code.",
+            "- *function*: expanded into the operators by which the standard defines it, then compiled.",
+            "- *Python*: a function of the compiling process, so the model cannot be shipped without Python.",
+            "- *types*: element types of the first operand in the newest version. Operators that move elements also take complex numbers, which are not "
+            "listed. 6-bit floats are refused.", "",
+            "`python -m tests.frontend.onnx.operator_matrix` compares operators with the standard's reference in every type.", "",
             "; ".join(f"*{family}*: {', '.join(members)}" for family, members in FAMILIES.items() if len(members) > 1) + ".", ""]
     table = rows()
     for domain in dict.fromkeys(r.domain for r in table):
