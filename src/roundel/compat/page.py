@@ -47,7 +47,8 @@ print(rt.time_evaluator("scale", tvm.cpu(), number=100)(a, b))
 `roundel.compat.tvm` has TVM's names; the compiler behind them is Roundel's. These are the differences:
 
 - Programs run on the CPU. Programs with threads bound to a GPU run in the interpreter: `rd.interpret(mod)`.
-- Passes never change a module in place: instead of `mod["main"] = f`, write `mod.with_functions({"main": f})`. Only `mod.update_func` changes the module that it is called on.
+- Passes never change a module in place: instead of `mod["main"] = f`, write `mod.with_functions({"main": f})`. Only `mod.update_func`
+  changes the module that it is called on.
 - There is no virtual machine: `relax.build` gives native functions, and `relax.VirtualMachine` returns these.
 - A cost model chooses kernels without tuning. `meta_schedule` tunes with [`rd.tune`](tuning.md), which also tries the compiler's own choice.
 - `rd.compile(model)` compiles a model; you need no list of passes. Pipelines are [lists that you may change](passes.md). `relax.get_pipeline`

@@ -16,7 +16,8 @@ INTRODUCTION = """# ATen operators
 - *native*: compiled directly.
 - *composed*: decomposed into native operators when the program is imported. The same holds for all composite operators that PyTorch itself can
   decompose (`torch.export.default_decompositions()`); they are not listed.
-- *PyTorch*: the compiled model calls PyTorch back, so it runs only in a process with Python and PyTorch. `Model.save` refuses such a model with an error that names the operator.
+- *PyTorch*: the compiled model calls PyTorch back, so it runs only in a process with Python and PyTorch. `Model.save` refuses such a model
+  with an error that names the operator.
 - *complex*: the operator also takes and gives complex tensors.
 """
 
