@@ -390,7 +390,8 @@ def quantize(model: Any, data: Any = None, example_inputs: Sequence[Any] | None 
 
     settings = Settings(mode or ("dynamic" if data is None else "static"), bits, group, symmetric, per_channel, ranges, percentile,
                         (exclude,) if isinstance(exclude, str) else tuple(exclude))
-    is_onnx = isinstance(model, str | Path | bytes | bytearray) or type(model).__module__.split(".")[0] == "onnx"
+    is_onnx = isinstance(model, bytes | bytearray) or type(model).__module__.split(".")[0] == "onnx"
+    is_onnx |= isinstance(model, str | Path) and Path(model).suffix != ".gguf"
     return quantized(import_model(model, example_inputs, dynamic=dynamic), data, settings=settings, source=model if is_onnx else None)
 
 

@@ -5,7 +5,8 @@ import shutil
 import subprocess
 
 import pytest
-from c_models import dense, quantised
+from c_models import dense, onnx_model, quantised
+from onnx import helper
 
 import roundel as rd
 from roundel.build import bare_metal
@@ -63,3 +64,26 @@ def test_other_machines_are_not_offered_objects_of_boards(tmp_path):
     compiled.save(tmp_path / "net.c", header=True)
     with pytest.raises(MachineError, match="does not run here"):
         compiled.save(tmp_path / "net.so")
+
+
+def test_memory_that_only_a_call_tells(tmp_path):
+    """Whoever compiles the source says how much; for an object, or to be compared with a limit, it has to be known."""
+    nodes = [helper.make_node("Transpose", ["x"], ["t"]), helper.make_node("MatMul", ["x", "t"], ["a"]), helper.make_node("Softmax", ["a"], ["b"]),
+             helper.make_node("MatMul", ["b", "x"], ["y"])]
+    model = rd.compile(onnx_model(nodes, {"x": ("float32", ["rows", 4])}, {"y": ("float32", ["rows", 4])}), target="cortex-m4")
+    for name, ram in (("net.o", None), ("net.c", "64K")):
+        with pytest.raises(BuildError, match=r"(?s)how much memory .* depends on its inputs.*tells: rows.*--fix rows=1"):
+            model.save(tmp_path / name, ram=ram, header=True)
+    assert not list(tmp_path.iterdir())
+    model.save(tmp_path / "net [1].c", header=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["net [1].c", "net [1].h"] and "board" not in model.metadata
+
+
+def test_what_a_board_cannot_run_is_not_sent_to_a_shared_library(tmp_path):
+    counted = onnx_model([helper.make_node("NonZero", ["x"], ["y"])], {"x": ("float32", [3, 3])}, {"y": ("int64", [2, "n"])})
+    for target, wanted in (("cortex-m4", "a machine with a system"), ("llvm -mcpu=cortex-m4", "c -mcpu=cortex-m4")):
+        with pytest.raises(BuildError, match="the model cannot be one C file") as error:
+            rd.compile(counted, target=target).save(tmp_path / "net.o")
+        assert wanted in str(error.value) and ".so" not in str(error.value)
+    with pytest.raises(MachineError, match=r"ends in \.o"):
+        rd.compile(counted, target="cortex-m4").save(tmp_path / "net.so")

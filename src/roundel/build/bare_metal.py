@@ -13,7 +13,7 @@ import reprlib
 import shutil
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,19 +91,25 @@ def compile_source(source: Path, out: Path, cpu: str) -> Needs:
         shutil.rmtree(folder)
 
 
-def save_for_board(write: Callable[[Path], Path], out: Path, cpu: str, ram: str | int | None = None) -> Needs | None:
+def save_for_board(write: Callable[[Path], Path], out: Path, cpu: str, ram: str | int | None = None, *, is_sized: bool = True,
+                   sizes: Sequence[str] = ()) -> Needs | None:
     """Save a model as ``out``, C source (``.c``) or an object (``.o``), and say what it takes of the board; ``write`` writes its source and header under a
-    name. None where source is asked for, and there is no compiler that would tell. Raises BuildError, also where the model takes more than ``ram`` (bytes,
-    or a text as `read_bytes` reads it), OptionError; nothing is left behind then."""
+    name. Where it is not ``is_sized``, how much memory it needs follows from ``sizes`` (names), which only the call tells: whoever compiles the source says.
+    None where source is asked for, and that is so or there is no compiler that would tell. Raises BuildError, also where the model takes more than ``ram``
+    (bytes, or a text as `read_bytes` reads it), OptionError; nothing is left behind then."""
     limit = None if ram is None else read_bytes(str(ram))
+    if not is_sized and (limit is not None or out.suffix == ".o"):
+        fixed = f"fix {', '.join(sizes)} (`--fix {sizes[0]}=1`, dynamic={{{sizes[0]!r}: 1}}), or " if sizes else ""
+        raise BuildError("how much memory the model needs depends on its inputs", why=f"sizes that only a call tells: {', '.join(sizes)}" if sizes else "",
+                         hint=f"{fixed}save C source (.c) without ram, and say how much when it is compiled")
     folder = toolchain.temporary_folder("roundel-board-")
     try:
         source, made = write(folder / f"{out.stem}.c"), folder / "made.o"
-        needs = compile_source(source, made, cpu) if limit is not None or out.suffix == ".o" or compiler_of(cpu) is not None else None
+        needs = compile_source(source, made, cpu) if limit is not None or out.suffix == ".o" or (is_sized and compiler_of(cpu)) else None
         if needs is not None and limit is not None:
             _check_ram(needs, limit, cpu)
         made = source if out.suffix == ".c" else made
-        for path, at in ((made, out), *((p, out.with_name(p.name)) for p in sorted(folder.glob(f"{out.stem}.*")) if p != source)):
+        for path, at in ((made, out), *((p, out.with_name(p.name)) for p in sorted(folder.iterdir()) if p not in (source, folder / "made.o"))):
             with toolchain.atomic_output(at) as temporary:
                 shutil.copyfile(path, temporary)
         return needs

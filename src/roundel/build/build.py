@@ -112,14 +112,16 @@ class Built:
         )
 
     def _save_source(self, weights: Pieces | None, path: Path, *, ram: str | int | None = None, **options: Any) -> Path:
-        from .source import write_source
+        from .source import memory_bytes, text_of, write_source
 
         write = functools.partial(write_source, self.objects, self.functions, weights, spec=self.spec, **options)
         if not self.spec.is_bare:
             return write(path)
         from .bare_metal import save_for_board
 
-        needs = save_for_board(write, path, self.spec.cpu, ram)
+        is_sized = memory_bytes(text_of(self.objects, self.functions, self.spec), self.functions) is not None
+        sizes = dict.fromkeys(d for f in self.functions for d in f.symbol_names)
+        needs = save_for_board(write, path, self.spec.cpu, ram, is_sized=is_sized, sizes=list(sizes))
         if needs is not None:
             self.metadata["board"] = asdict(needs)
         return path

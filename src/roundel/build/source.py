@@ -36,10 +36,7 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
     """Write ``out`` from the units of a module, and with ``header`` its C header; with ``side_file`` the weights go to ``<stem>.weights``, which the
     program gives to ``<name>_set_weights``. Raises BuildError for a model that needs more than C has; nothing is left behind then."""
     name = c_prefix(name or out.stem)
-    if not all(map(is_source, sources)):
-        raise BuildError("the model cannot be one C file: parts of it were compiled by others", hint="save a shared library (.so)")
-    text = joined(s.decode() for s in sources)
-    _check(text, functions)
+    text = text_of(sources, functions, spec)
     needed = memory_bytes(text, functions)
     aligned = "#define RD_ALIGNMENT 8\n" if spec.is_bare else ""
     parts = [_head(name, functions, needed), _interface(), aligned + PRELUDE, "#define RD_KERNEL static\n#define RD_TABLE static\n",
@@ -59,12 +56,19 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
     return out
 
 
-def _check(text: str, functions: Sequence[Interface]) -> None:
+def text_of(sources: Sequence[bytes], functions: Sequence[Interface], spec: MachineSpec) -> str:
+    """The functions of a module as one text. Raises BuildError for a model that needs more than C has."""
+    hint = "let the model end before that, or run it on a machine with a system" if spec.is_bare else "save a shared library (.so)"
+    if not all(map(is_source, sources)):
+        raise BuildError("the model cannot be one C file: parts of it were compiled by others",
+                         hint=f'compile it with target="c -mcpu={spec.cpu}"' if spec.is_bare else hint)
+    text = joined(s.decode() for s in sources)
     for symbol, (what, why) in _UNSUPPORTED.items():
         if f"{symbol}(" in text or f"{symbol}_into(" in text:
-            raise BuildError(f"the model cannot be one C file: {what}", why=why, hint="save a shared library (.so)")
+            raise BuildError(f"the model cannot be one C file: {what}", why=why, hint=hint)
     if any(f.caches for f in functions):
-        raise BuildError("the model cannot be one C file: caches of it grow in place", hint="save a shared library (.so)")
+        raise BuildError("the model cannot be one C file: caches of it grow in place", hint=hint)
+    return text
 
 
 def memory_bytes(text: str, functions: Sequence[Interface]) -> int | None:

@@ -21,7 +21,7 @@ def compile_command(
     model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
     output: Path = typer.Option(None, "-o", "--output",
                                 help="The library (.so), object to link (.o), C source (.c) or WebAssembly module (.wasm) to write. Default: the "
-                                "model's name with .so."),
+                                "model's name with .so, for a board without a system .o."),
     target: str = TARGET, threads: int = THREADS, fix: list[str] = FIX, dim: list[str] = NO_DIM, hot: list[str] = HOT, verify: bool = VERIFY,
     accuracy: str = ACCURACY, precision: str = PRECISION, weights: str = WEIGHTS, bounds_checks: bool = BOUNDS_CHECKS, choose: list[str] = CHOOSE,
     db: str = DB, libraries: str = LIBRARIES,
@@ -31,7 +31,7 @@ def compile_command(
                             "much it needs."),
     as_json: bool = JSON,
 ) -> None:
-    """Compile a model to a shared library that needs nothing but libc, to C source or to WebAssembly."""
+    """Compile a model to a shared library that needs nothing but libc, to an object, to C source or to WebAssembly."""
     from rich.console import Console
 
     from .. import api
@@ -39,7 +39,7 @@ def compile_command(
     start = time.perf_counter()
     if not model.name:
         raise ModelError(f"{model} is a folder", hint="give an ONNX file")
-    output = output or model.with_suffix(".so")
+    output = output or model.with_suffix(_ending(target))
     target = target or OTHER_ENDINGS.get(output.suffix, ("", None))[1]
     compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(fix, "--fix") or None,
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, precision=precision, weights=weights,
@@ -69,6 +69,14 @@ def compile_command(
             console.print(message(f"  {kind} {info}"), highlight=False, markup=False)
     if header:
         console.print(f"[bold]{markup(str(_header(path)))}[/]")
+
+
+def _ending(target: str | None) -> str:
+    """Of what is written for a target where nobody says under which name."""
+    from ..target import Target
+
+    made = None if target is None else Target(target)
+    return ".so" if made is None else ".o" if made.is_bare else ".wasm" if made.ending == ".wasm" else ".so"
 
 
 def _header(path: Path) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 
 import typer
 
+from ..ir import escape
 from ..ir.errors import OptionError
 
 PORT = typer.Option(9190, "--port", min=0, max=65535, help="0: any that is free.")
@@ -28,12 +29,12 @@ def serve_runner_command(
     """
     from ..target import Target
     from ..tune.measure.remote import Server
-    from ..tune.measure.tracker import Registration, named
+    from ..tune.measure.tracker import Registration, lent_name
 
-    name = named(device) if tracker else None
+    name = lent_name(tracker, device)
     server = _listening(Server, host, port)
     try:
-        registered = Registration(tracker, name, server.address) if name else None
+        registered = Registration(tracker, name, server.address) if name is not None else None
         typer.echo(f"measuring for others at {server.address[0]}:{server.address[1]}: {Target.host()}")
         _serve(server)
     finally:
@@ -58,10 +59,14 @@ def serve_tracker_command(host: str = HOST, port: int = typer.Option(9191, "--po
 
 
 def _listening(kind: Any, host: str, port: int) -> Any:
+    if not host:  # which sockets take for all addresses: where a variable of the shell was empty, nobody asked for that
+        raise OptionError("--host is empty", hint="leave it out for this machine alone; 0.0.0.0 is all of this machine's addresses")
     try:
         return kind(host, port)
-    except OSError as error:
-        raise OptionError(f"nothing can listen at {host}:{port}", why=error.strerror or str(error)) from error
+    except OptionError:
+        raise
+    except (OSError, TypeError, ValueError) as error:  # the latter two for what cannot be a name
+        raise OptionError(f"nothing can listen at {escape.name(host)}:{port}", why=getattr(error, "strerror", None) or str(error)) from error
 
 
 def _serve(server: Any) -> None:

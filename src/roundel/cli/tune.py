@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..ir.errors import OptionError
 from ..ir.escape import markup
 from .arguments import ACCURACY, FIX, LIBRARIES, NO_DIM, TARGET, THREADS, dims, one_of
 from .json_output import JSON, print_json
@@ -70,13 +71,16 @@ def tune_command(
 @contextmanager
 def remote(address: str | None, tracker: str | None = None, device: str | None = None) -> Iterator[RemoteRunner | None]:
     """The runner at an address, or one that a tracker lends; None where neither is given."""
-    if address is None and tracker is None:
+    if address is None and tracker is None and device is None:
         yield None
         return
     from ..tune.measure.remote import RemoteRunner
-    from ..tune.measure.tracker import LentRunner, named
+    from ..tune.measure.tracker import LentRunner, lent_name
 
-    found = RemoteRunner(address) if address is not None else LentRunner(tracker or "", named(device))
+    if address is not None and tracker is not None:
+        raise OptionError("measurements are made on one machine", hint="give --runner, or --tracker with --device")
+    name = lent_name(tracker, device)
+    found = LentRunner(tracker or "", name) if name is not None else RemoteRunner(address or "")
     try:
         yield found
     finally:

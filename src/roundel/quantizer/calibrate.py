@@ -15,7 +15,7 @@ import numpy as np
 from .. import driver
 from ..graph.tidy.convert_to_dataflow import convert_to_dataflow
 from ..ir import graph
-from ..ir.errors import CallError
+from ..ir.errors import CallError, ModelError
 from ..ir.module import IRModule
 from ..ops import make
 from .layers import Layer, Products, Rewritten
@@ -106,7 +106,12 @@ class _Errors(_Seen):
 
 def ranges(mod: IRModule, settings: Settings, data: Sequence[Sequence[np.ndarray]]) -> list[Range]:
     """Of the data of each product."""
-    found = np.array([np.array([float(v) for v in one]) for one in _Ranges(mod, settings, []).run(data)])
+    seen = _Ranges(mod, settings, [])
+    found = np.array([np.array([float(v) for v in one]) for one in seen.run(data)])
+    if len(broken := np.argwhere(~np.isfinite(found))):
+        run, layer = broken[0][0], seen.layers[broken[0][1] // 2]
+        raise CallError("what goes into a product has infinities or NaN, and no range", where=layer.name, why=f"with the calibration data of run {run}",
+                        hint="look at the data, or exclude this node")
     whole = [Range(min(float(low), 0.0), max(float(high), 0.0)) for low, high in zip(found[:, ::2].min(0), found[:, 1::2].max(0), strict=True)]
     if settings.ranges == "min-max" or not whole:
         return whole
@@ -124,7 +129,11 @@ def powers(mod: IRModule, settings: Settings, found: list[Range], data: Sequence
 
 
 def layers_of(mod: IRModule, settings: Settings) -> list[Layer]:
-    """The products that are quantised."""
+    """The products that are quantised. Raises OptionError for what is left out and is not there, ModelError for weights that are no numbers."""
     seen = Products(mod, settings)
     seen.function(mod["main"])
+    settings.check_exclude(seen.sites)
+    for layer in seen.layers:
+        if not np.isfinite(layer.weight).all():
+            raise ModelError("a weight with infinities or NaN cannot be quantised", where=layer.name, hint="mend the model, or exclude this node")
     return seen.layers

@@ -48,9 +48,11 @@ class Products(GraphRewriter):
     def __init__(self, mod: IRModule, settings: Settings) -> None:
         super().__init__(mod)
         self.settings, self.layers, self.depth = settings, [], 0  # type: tuple[Settings, list[Layer], int]  # type: ignore[misc]
+        self.sites: set[str] = set()  # names of all nodes
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         op = call.op
+        self.sites.add(self.site)
         if self.depth > 1 or not isinstance(op, OpDef) or op.name not in KINDS or len(call.args) < 2 or call.sinfo.dtype != "float32":
             return call
         weight, is_matrix = call.args[1], KINDS[op.name] == "matmul"

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Collection
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -38,9 +41,20 @@ class Settings:
                               hint='fewer bits, groups and zero points are for mode="weights"')
         if self.group is not None and (isinstance(self.group, bool) or self.group not in (16, 32, 64, 128, 256)):
             raise OptionError(f"a group cannot have {escape.value(self.group)} elements", hint="it has 16, 32, 64, 128 or 256")
-        if not 50 < self.percentile <= 100:
+        if not isinstance(self.percentile, numbers.Real) or not 50 < self.percentile <= 100:
             raise OptionError(f"percentile cannot be {escape.value(self.percentile)}", hint="it is above 50 and at most 100: 99.99 leaves out one in 10,000")
+        for e in self.exclude:
+            if not isinstance(e, str):
+                raise OptionError(f"exclude cannot hold {escape.value(e)}", hint="it has names of nodes, patterns of names, or conv and matmul")
 
     def leaves_out(self, site: str, op: Any) -> bool:
         """Whether a node stays as it is: by its name or a pattern of names, by its kind (conv, matmul) or its operator's name."""
         return any(fnmatchcase(site, e) or e in (KINDS[op.name], op.name) for e in self.exclude)
+
+    def check_exclude(self, sites: Collection[str]) -> None:
+        """Raises OptionError for what is to be left out and is nowhere in a model with nodes of these names."""
+        for e in self.exclude:
+            if e not in (*KINDS, *KINDS.values()) and not any(fnmatchcase(s, e) for s in sites):
+                near = get_close_matches(e, sites, 3, 0.5)
+                raise OptionError(f"exclude names {escape.value(e)}, and the model has no such node",
+                                  hint=f"is {' or '.join(map(escape.name, near))} meant?" if near else "the table of layers has the names")

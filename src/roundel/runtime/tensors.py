@@ -128,8 +128,8 @@ def describe_array(array: np.ndarray, dtype: DType | None = None) -> Described:
     try:
         dtype = dtype or DType(array.dtype.newbyteorder("="))
     except (TypeError, ValueError, KeyError):
-        kind = "structured " if array.dtype.names else ""
-        raise CallError(f"a {kind}array of {array.dtype} is not a tensor", hint="pass an array of numbers, such as array.astype(numpy.float32)") from None
+        kind = "a structured" if array.dtype.names else "an"
+        raise CallError(f"{kind} array of {array.dtype} is not a tensor", hint="pass an array of numbers, such as array.astype(numpy.float32)") from None
     if is_packed(dtype):
         packed = pack(array, dtype.bits)
         return Described(packed.ctypes.data, dtype, array.shape, keep=packed)

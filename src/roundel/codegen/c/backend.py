@@ -84,7 +84,8 @@ def _compiler_version() -> str:
 def _compiled(text: str, spec: MachineSpec, how: Iterable[str]) -> bytes:
     if spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]:
         raise MachineError(f"C source for {spec.cpu} ({spec.triple}) does not run here",
-                           hint="save it under a name that ends in .c, and give it to that machine's C compiler")
+                           hint="save it under a name that ends in .o, and link it into the board's program" if spec.is_bare else
+                           "save it under a name that ends in .c, and give it to that machine's C compiler")
     folder = toolchain.temporary_folder("roundel-c-")
     try:
         source, made = folder / "unit.c", folder / "made"

@@ -22,7 +22,7 @@ from ..storage import is_packed
 from . import calls  # noqa: F401  (it registers what it writes)
 from .statements import SMALL_STACK, STACK_LIMIT, STACK_TOTAL, WORK, slot_field
 from .types import c_type
-from .writer import Helpers, Writer
+from .writer import Helpers, Writer, identifiers
 
 
 @dataclass
@@ -73,17 +73,11 @@ def emit_function(f: Function, helpers: Helpers, spec: MachineSpec) -> Piece:
     w.declared += ["ctx"] if context else []
     signature = ", ".join([*context, *typed]) or "void"
     names = [*(["ctx"] if context else []), *(w.env[p] for p in func.params)]
-    unused = "\n".join(w.lines)
-    silent = [f"  (void){n};" for n in names if not _occurs(n, unused)]
+    used = {n for line in w.lines for n in identifiers(line)}
+    silent = [f"  (void){n};" for n in names if n not in used]
     w.declared = [d for d in w.declared if d not in names]
     text = w.unused("\n".join([f"static {result} {name}_body({signature}) {{", *silent, *head, *w.lines, "}"]))
     return Piece(f"{text}\n{_wrapper(w, name, str(kind), result, func, names)}", w.declares)
-
-
-def _occurs(name: str, text: str) -> bool:
-    import re
-
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _bind(w: Writer, f: Function, noalias: bool) -> list[str]:

@@ -33,6 +33,11 @@ _RESERVED = frozenset("""auto break case char const continue default do double e
  asm bool true false near far y0 y1 yn j0 j1 jn gamma signgam exp log sin cos tan pow sqrt fabs floor ceil index div abs""".split())
 
 
+def identifiers(text: str) -> list[str]:
+    """Names in C source, keywords among them, outside of its strings."""
+    return re.findall(r"[A-Za-z_]\w*", re.sub(r'"(?:[^"\\]|\\.)*"', '""', text))
+
+
 class Helpers:
     """Functions that the functions of a unit call, each once, callees first."""
 
@@ -228,12 +233,12 @@ class Writer:
 
     def unused(self, text: str) -> str:
         """The function's text, in which names that are declared and not used are said to be so, which silences compilers."""
-        count = Counter(re.findall(r"[A-Za-z_]\w*", text))
+        count = Counter(identifiers(text))
         lonely = {n for n in self.declared if count[n] == 1}
         if not lonely:
             return text
         out = []
         for line in text.split("\n"):
-            found = [n for n in re.findall(r"[A-Za-z_]\w*", line) if n in lonely]
+            found = [n for n in identifiers(line) if n in lonely]
             out.append(line + "".join(f" (void){n};" for n in found if line.rstrip().endswith(";")))
         return "\n".join(out)

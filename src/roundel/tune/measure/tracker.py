@@ -217,8 +217,10 @@ def _connected(address: tuple[str, int], key: bytes) -> Any:
         raise TuneError(f"there is no tracker at {address[0]}:{address[1]}", why=str(error), hint="`roundel serve-tracker` is one") from error
 
 
-def named(device: str | None) -> str:
-    """The name of a device. Raises OptionError for none."""
-    if not device:
+def lent_name(tracker: str | None, device: str | None) -> str | None:
+    """The name of a device where there is a tracker, else None. Raises OptionError where only one of them is given."""
+    if tracker is None and device is not None:
+        raise OptionError("only a tracker knows devices by name", hint="give --tracker with --device")
+    if tracker is not None and not device:
         raise OptionError("the tracker is not told which device", hint="give --device with --tracker")
     return device
