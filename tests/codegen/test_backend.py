@@ -57,3 +57,10 @@ def test_data_refers_to_functions_texts_and_arrays():
     text = backend_of("llvm").emit([], MachineSpec.host(), [data]).text
     assert '@table = constant { ptr, ptr, ptr, i64 } { ptr @.rd1, ptr null, ptr null, i64 -1 }' in text
     assert "[2 x { i32, ptr }]" in text
+
+
+def test_words_of_messages_are_no_uses():
+    """A parameter that only a message names is unused: compilers are told so."""
+    from roundel.codegen.c.writer import identifiers
+
+    assert identifiers(r'fail(ctx, "out \" of \054 room", n)') == ["fail", "ctx", "n"]

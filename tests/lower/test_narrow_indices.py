@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 import roundel as rd
-from roundel.ir import IRModule, tir
+from roundel.build import build
+from roundel.ir import Attrs, IRModule, tir
 from roundel.ir.visit import walk
 from roundel.lower import lower
+from roundel.lower.narrow_indices import narrow_indices
 from roundel.script import tir as T
 
 
@@ -91,6 +93,25 @@ def test_tasks_get_narrow_ranges():
     a, b = np.random.default_rng(2).standard_normal((64, 16)).astype("f"), np.zeros((64, 16), "f")
     rd.build(parallel, target="c")["parallel"](a, b)
     np.testing.assert_array_equal(b, a[:, ::-1])
+
+
+@pytest.mark.parametrize("far", [5 << 32, -(5 << 32), (1 << 31) - 2])
+def test_a_variable_of_two_loops_has_the_range_of_each(far):
+    """Behind a loop (or a name) that is narrow, the same variable may be too long for that, and the other way round."""
+    out, i, v = tir.decl_buffer((18,), "int64", "B"), tir.Var("i", "int64"), tir.Var("v", "int64")
+
+    def numbered(low, at):
+        body = tir.Let(v, i * 3, tir.BufferStore(out, v + i, (i - low + at,)))
+        return tir.For(i, tir.index_const(low), tir.index_const(3), tir.ForKind.SERIAL, body)
+
+    lows = [0, far, 7, -far, far, -4]
+    data = tir.Var("B", "handle")
+    func = tir.PrimFunc((data,), tir.seq(*(numbered(low, 3 * k) for k, low in enumerate(lows))), ((data, out),), Attrs(kind="kernel"))
+    mod = narrow_indices(IRModule({"main": func}, {"target": rd.Target("c")}))
+    got = np.zeros(18, np.int64)
+    build(mod, "c", pipeline=())["main"](got)
+    np.testing.assert_array_equal(got, [4 * (low + k) for low in lows for k in range(3)])
+    assert "int32" in set(loops(mod))
 
 
 def test_machine_code_keeps_its_indices():

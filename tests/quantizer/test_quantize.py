@@ -116,7 +116,19 @@ def test_groups_lose_half_a_step_at_most(bits, symmetric, axis):
 @pytest.mark.parametrize(("given", "error"), [
     ({"mode": "none"}, OptionError), ({"bits": 3}, OptionError), ({"bits": 4}, OptionError), ({"mode": "weights", "group": 5}, OptionError),
     ({"percentile": 3}, OptionError), ({"mode": "static"}, OptionError), ({"exclude": ["*"]}, OptionError), ({"data": []}, CallError),
-    ({"data": [{"z": X}]}, CallError), ({"data": [[X, X]]}, CallError)])
+    ({"data": [{"z": X}]}, CallError), ({"data": [[X, X]]}, CallError), ({"percentile": "99"}, OptionError), ({"exclude": [3]}, OptionError),
+    ({"exclude": ["frist"]}, OptionError), ({"data": [X, np.where(X == X[0, 0, 0, 0], np.nan, X)]}, CallError),
+    ({"data": [X * np.float32(np.inf)], "ranges": "percentile"}, CallError)])
 def test_mistakes(network, given, error):
     with pytest.raises(error):
         rd.quantize(network, **given)
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic", "weights"])
+def test_weights_that_are_no_numbers(network, mode):
+    broken = onnx.ModelProto()
+    broken.CopyFrom(network)
+    (held,) = (t for t in broken.graph.initializer if t.name == "w3")
+    held.CopyFrom(numpy_helper.from_array(np.where(np.arange(33) == 4, np.float32(np.inf), numpy_helper.to_array(held)), "w3"))
+    with pytest.raises(ModelError, match="/head/product: a weight with infinities or NaN"):
+        rd.quantize(broken, DATA if mode == "static" else None, mode=mode)

@@ -51,12 +51,17 @@ class _Narrow(Rewriter):
 
     def bind(self, v: tir.Var, low: float, high: float) -> tir.Var:
         """The variable of 32 bits in place of one that lies in a range."""
-        if v in self.vars:  # another loop with this variable, behind one whose range may have been another
-            self.ranges.memo.clear()
-            self.found.clear()
+        self.forget(v)
         self.ranges.bind(v, low, high)
         self.vars[v] = tir.Var(v.name, INT32, size=low >= 0)
         return self.vars[v]
+
+    def forget(self, v: tir.Var) -> None:
+        """Nothing is known of a variable: where another loop had it before, its range may have been another."""
+        if self.vars.pop(v, None) is not None:
+            del self.ranges.of_vars[v]
+            self.ranges.memo.clear()
+            self.found.clear()
 
     # ---- expressions ---------------------------------------------------------------------------------------
 
@@ -129,6 +134,7 @@ class _Narrow(Rewriter):
         low, extent = self.narrowed(loop.min), self.narrowed(loop.extent)
         (first, _), (_, last) = self.ranges.bounds(loop.min), self.ranges.bounds(tir.Add(loop.min, loop.extent))
         if low is None or extent is None or loop.step is not None or not (LOW <= first and last <= HIGH):
+            self.forget(loop.loop_var)
             return self.generic(loop)
         return loop.replace(loop_var=self.bind(loop.loop_var, first, last - 1), min=low, extent=extent, body=self.rewrite(loop.body))
 
@@ -136,6 +142,7 @@ class _Narrow(Rewriter):
     def _let(self, s: tir.Let) -> tir.Stmt:
         value = self.narrowed(s.value) if s.var.dtype is INT64 else None
         if value is None:
+            self.forget(s.var)
             return self.generic(s)
         return s.replace(var=self.bind(s.var, *self.ranges.bounds(s.value)), value=value, body=self.rewrite(s.body))
 
@@ -170,6 +177,6 @@ def narrow_indices(mod: IRModule) -> IRModule:
     for f in programs.values():
         for e in walk(f.body):
             if type(e) is tir.Call and e.op == "parallel_for":
-                known = type(e.args[1]) is tir.IntImm and e.args[1].value <= HIGH
-                extents[e.args[0].value] = e.args[1].value if known else None
+                name, extent = e.args[0].value, e.args[1].value if type(e.args[1]) is tir.IntImm and e.args[1].value <= HIGH else None
+                extents[name] = extent if extents.get(name, extent) == extent else None
     return mod.with_functions({name: _narrow(f, extents.get(name)) for name, f in programs.items()})

@@ -7,9 +7,10 @@ from functools import partial
 
 import pytest
 
-from roundel.ir.errors import TuneError
+from roundel.cli.serve_runner import serve_tracker_command
+from roundel.ir.errors import OptionError, TuneError
 from roundel.tune.measure.remote import Server
-from roundel.tune.measure.tracker import LentRunner, Registration, Tracker
+from roundel.tune.measure.tracker import LentRunner, Registration, Tracker, lent_name
 
 from ..programs import FakeRunner
 
@@ -95,3 +96,17 @@ def test_what_is_not_there(tracker, board):
         LentRunner("127.0.0.1:1", "board", KEY)
     board.close()
     until(lambda: tracker.summary() == {})
+
+
+def test_names_and_trackers_belong_together():
+    assert lent_name(None, None) is None and lent_name("office", "board") == "board"
+    for wrong in (("office", None), ("office", ""), ("", None), (None, "board")):
+        with pytest.raises(OptionError, match="tracker"):
+            lent_name(*wrong)
+
+
+@pytest.mark.parametrize("host", ["", "a..b\u00e9", "\ud800", "nul\0", "256.1.1.1"])
+def test_hosts_that_are_none(host, monkeypatch):
+    monkeypatch.setenv("ROUNDEL_RUNNER_KEY", KEY)
+    with pytest.raises(OptionError, match="nothing can listen at|--host is empty"):
+        serve_tracker_command(host, 0)
