@@ -4,9 +4,10 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from flat_programs import elementwise
+from flat_programs import c, elementwise, func, loop
 
-from roundel.ir import DType, tir
+from roundel.build import build
+from roundel.ir import DType, IRModule, Var, decl_buffer, tir
 
 INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
@@ -284,3 +285,29 @@ def test_casts_of_floats_saturate(source, target, lanes):
             via = x.astype(np.float32) if target == "bfloat16" else x
             want = via.astype(DType(target).numpy)
     same(elementwise(lambda e: tir.cast(e, target), x, out=target, lanes=lanes), want)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
+def test_choices_among_small_constants_have_their_own_width(dtype, lanes):
+    """In C a small constant is an int, and so is a choice among such; what is computed of them has to be as wide as it says."""
+    size, i = DType(dtype).bits, Var("i", "int64")
+    at = i if lanes == 1 else tir.Ramp(i * lanes, c(1), lanes)
+    x, number = decl_buffer((16,), "int32", "x"), lambda v: tir.Broadcast(tir.const(v, dtype), lanes) if lanes > 1 else tir.const(v, dtype)
+    limit = lambda v: tir.Broadcast(tir.const(v, "int32"), lanes)
+    chosen = lambda at_most, yes, no: tir.Select(i < at_most if lanes == 1 else tir.BufferLoad(x, (at,)) < limit(at_most), number(yes), number(no))
+    a, b, some = chosen(3, 2000000011, 7), chosen(9, 2000000011, 5), chosen(5, size - 3, 9)
+    call = lambda name, *args: tir.call(name, *args, dtype=a.dtype)
+    small = dtype == "int32"  # an int32 of the sort of indices does not wrap
+    made = [call("shift_left", a, some), call("shift_right", call("bitwise_not", b), some), call("bitwise_xor", a, call("bitwise_not", b)),
+            *([] if small else [tir.Add(a, b), tir.Mul(a, b), tir.Sub(tir.Sub(number(0), a), b)])]
+    outs = [decl_buffer((16,), dtype, f"y{k}") for k in range(len(made))]
+    body = tir.seq(*(tir.BufferStore(out, value, (at,)) for out, value in zip(outs, made)))
+    mod = IRModule({"main": func([x, *outs], loop(i, 16 // lanes, body))})
+    given = np.arange(16, dtype=np.int32)
+    got = [np.zeros(16, dtype) for _ in made]
+    build(mod, "c", pipeline=())["main"](given, *got)
+    a, b, some = (np.where(given < k, yes, no).astype(dtype) for k, yes, no in ((3, 2000000011, 7), (9, 2000000011, 5), (5, size - 3, 9)))
+    want = [a << some, ~b >> some, a ^ ~b, *([] if small else [a + b, a * b, np.zeros_like(a) - a - b])]
+    for one, other in zip(got, want):
+        np.testing.assert_array_equal(one, other)

@@ -36,8 +36,16 @@ def _ring(w: Writer, e: Any) -> str:
     if e.dtype.is_bool:
         return f"({w.value(e.a)} {({'add': '|', 'sub': '^', 'mul': '&'})[name]} {w.value(e.b)})"
     if e.is_index and e.dtype.bits >= 32:
-        return f"({w.value(e.a)} {sign} {w.value(e.b)})"
+        wide = "(int64_t)" if e.dtype.element is INT64 and _is_int(e.a) and _is_int(e.b) else ""
+        return f"({wide}{w.value(e.a)} {sign} {w.value(e.b)})"
     return f"{w.helpers.use(prelude.ring(name, e.dtype.element))}({w.value(e.a)}, {w.value(e.b)})"
+
+
+def _is_int(e: tir.Expr) -> bool:
+    """Whether an expression of 64 bits may be an ``int`` in C: small constants, and choices among them."""
+    if type(e) is tir.Select:
+        return _is_int(e.true_value) and _is_int(e.false_value)
+    return _is_int(e.value) if type(e) is tir.Broadcast else type(e) is tir.IntImm
 
 
 def _multiply_add(w: Writer, e: Any) -> str | None:

@@ -47,7 +47,7 @@ def short(dtype: DType) -> str:
 def int_text(value: int, dtype: DType) -> str:
     """An integer or bool constant."""
     if dtype.kind == "uint" and dtype.bits >= 32:
-        return f"{value}u" if value < 1 << 32 else f"UINT64_C({value})"
+        return f"{value}u" if dtype.bits == 32 else f"UINT64_C({value})"  # what is 32 bits wide is shifted and inverted in 32 bits
     if -(1 << 31) < value < 1 << 31:
         return f"({value})" if value < 0 else str(value)
     return "INT64_MIN" if value == -(1 << 63) else f"INT64_C({value})" if value > 0 else f"(-INT64_C({-value}))"
