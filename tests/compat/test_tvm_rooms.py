@@ -187,6 +187,19 @@ def test_the_target_of_a_block_is_that_of_build():
         tvm.target.Target.from_device(tvm.cuda(0))
 
 
+def test_attributes_of_targets_by_their_names():
+    Target = tvm.target.Target
+    target = Target("llvm -mcpu=znver3 -num-cores=4 -libs=dnnl -model=x")
+    assert (target.mcpu, target.attrs["mcpu"], target.attrs.get("num-cores"), target.libs, target.model) == ("znver3", "znver3", 4, ["dnnl"], "x")
+    assert "+avx2" in target.mattr and target.mtriple.startswith("x86_64") and target.device_name == "" and target.host is None
+    assert Target(str(target)) == target and Target(target.export()) == target and hash(Target(target)) == hash(target)
+    gpu = Target({"kind": "cuda", "arch": "sm_80", "max_num_threads": 512, "keys": ["cuda", "gpu"]}, host="llvm -mcpu=skylake")
+    assert (gpu.arch, gpu.max_num_threads, gpu.keys, gpu.host.mcpu, gpu.mcpu) == ("sm_80", 512, ["cuda", "gpu"], "skylake", "")
+    assert "arch" in gpu.attrs and dict(gpu.attrs)["arch"] == "sm_80" and gpu.attrs.get("thread_warp_size") is None
+    with pytest.raises(AttributeError, match="thread_warp_size"):
+        gpu.thread_warp_size
+
+
 @pytest.mark.parametrize("suffix", [".so", ".tar"])
 def test_a_file_goes_to_a_session_and_runs_there(suffix):
     n = tvm.runtime.convert(16)

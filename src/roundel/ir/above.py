@@ -42,6 +42,11 @@ def build() -> Any:
     return import_module("roundel.build")
 
 
+def api() -> Any:
+    """What compiles: a module written with ``nn`` compiles itself, ``module.jit({...})``."""
+    return import_module("roundel.api")
+
+
 def backends() -> Any:
     """Which libraries and kernels of one's own there are: an error names them where a choice of an unknown name may mean one."""
     return import_module("roundel.backends.known")

@@ -11,7 +11,7 @@ import pytest
 import roundel as rd
 from roundel import te
 from roundel.ir import assert_structural_equal
-from roundel.ir.errors import RoundelError
+from roundel.ir.errors import BuilderError, RoundelError
 from roundel.passes.well_formed import well_formed
 from roundel.relax.frontend import nn
 from roundel.script import parse
@@ -145,3 +145,32 @@ def test_modules_of_the_room_hide_no_operator():
         if isinstance(getattr(nn, name), types.ModuleType):
             assert name in ("core", "layers", "llm", "op", "spec", "torch_names", "extern_module"), name
     assert callable(nn.extern)
+
+
+@pytest.mark.parametrize("mode", ["plain", "packed"])
+def test_a_module_compiles_itself_with_the_values_of_its_parameters(mode):
+    class Layer(nn.Module):
+        def __init__(self):
+            self.linear = nn.Linear(4, 3)
+
+        def forward(self, x):
+            return nn.op.relu(self.linear(x))
+
+        def twice(self, x):
+            return self.linear(x), x + x
+
+    layer = Layer()
+    x = nn.spec.Tensor(("n", 4), "float32")
+    spec = {"forward": {"x": x, "$": {"param_mode": mode}}, "twice": {"x": x}}
+    with pytest.raises(BuilderError, match=r"linear.weight, linear.bias have no values"):
+        layer.jit(spec)
+    theirs = torch.nn.Linear(4, 3)
+    layer.load_state_dict({f"linear.{k}": v.detach() for k, v in theirs.state_dict().items()})
+    run, data = layer.jit(spec), torch.randn(5, 4)
+    torch.testing.assert_close(run["forward"](data), torch.relu(theirs(data)).detach())
+    product, double = run["twice"](data)
+    torch.testing.assert_close(product, theirs(data).detach())
+    torch.testing.assert_close(double, data + data)
+    assert isinstance(run["forward"](data.numpy()), np.ndarray)
+    with pytest.raises(BuilderError, match="cuda"):
+        layer.jit(spec, device="cuda")

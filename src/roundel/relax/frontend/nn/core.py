@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from roundel.builder import BlockBuilder
-from roundel.ir import graph, tir
+from roundel.builder import BlockBuilder, bind_params
+from roundel.ir import above, graph, tir
 from roundel.ir.dtype import INT64, DType
 from roundel.ir.errors import BuilderError
 from roundel.ir.module import IRModule
@@ -202,6 +202,33 @@ class Module:
         return bb.finalize(), params
 
     export = export_tvm
+
+    def jit(self, spec: Mapping[str, Mapping[str, Any]], device: Any = "cpu", pipeline: Any = None, out_format: str = "torch",
+            debug: bool = False) -> Mapping[str, Any]:
+        """The methods in ``spec``, as of ``export_tvm``, as native functions by name, with the values that the parameters have now; tensors of PyTorch
+        give tensors of PyTorch, arrays arrays. Raises BuilderError for parameters without values, and what is no processor.
+
+        ``pipeline`` is a pass that is run before. The other arguments are there for programs written for TVM.
+        """
+        if str(getattr(device, "device_type", device)).split(":")[0] not in ("cpu", "llvm"):
+            raise BuilderError(f"there is no code for the device {device}", hint="programs run on the processor, cpu")
+        if out_format != "torch":
+            raise BuilderError(f"there is no out_format {out_format!r}", hint="functions give what they are given, tensors of PyTorch or arrays")
+        mod, params = self.export_tvm(spec)
+        missing = [name for name, p in params if p.data is None]
+        if missing:
+            raise BuilderError(f"{', '.join(missing)} have no values", hint="module.load_state_dict({...}), or parameter.data = array")
+        values = [graph.Constant.of(p.data) for _, p in params]
+        mod = mod.with_functions({name: _with_values(f, values) for name, f in mod.items() if name in spec})
+        return above.api().build(pipeline(mod) if callable(pipeline) else mod)
+
+
+def _with_values(func: graph.Function, values: Sequence[graph.Constant]) -> graph.Function:
+    """The function with these values of its parameters, which it takes one by one, as a tuple, or not at all."""
+    weights = func.params[int(func.attrs["num_input"]):]
+    packed = len(weights) == 1 and isinstance(weights[0].sinfo, graph.TupleInfo)
+    given = [graph.Tuple(tuple(values))] if packed else values
+    return bind_params(func, dict(zip(weights, given, strict=True))) if weights else func
 
 
 def _once(named: Iterator[tuple[str, Parameter]]) -> Iterator[tuple[str, Parameter]]:
