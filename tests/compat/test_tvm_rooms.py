@@ -187,6 +187,19 @@ def test_the_target_of_a_block_is_that_of_build():
         tvm.target.Target.from_device(tvm.cuda(0))
 
 
+@tvm_ffi.register_object("test.Layer")
+class Layer:
+    """Of a program of one's own."""
+
+    name: str
+    sizes: tuple
+
+
+def test_objects_of_registered_classes_are_saved_with_programs():
+    mod = tvm.ir.load_json(tvm.ir.save_json(IRModule({"main": halve.with_attr("layer", Layer("first", (2, 3)))})))
+    assert mod["main"].attrs["layer"] == Layer("first", (2, 3)) and tvm.register_object is tvm_ffi.register_object
+
+
 def test_attributes_of_targets_by_their_names():
     Target = tvm.target.Target
     target = Target("llvm -mcpu=znver3 -num-cores=4 -libs=dnnl -model=x")

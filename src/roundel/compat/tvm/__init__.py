@@ -16,7 +16,7 @@ from typing import Any
 from ... import __version__
 from ...ir.errors import RoundelError as TVMError
 from . import arith, contrib, error, ir, meta_schedule, relax, rooms, rpc, runtime, s_tir, script, support, target, te, testing, tir, topi, transform
-from .functions import get_global_func, register_func
+from .functions import get_global_func, register_func, register_object
 from .ir import IRModule, instrument
 from .rooms import missing
 from .running import build, compile, lower  # noqa: A004
@@ -28,8 +28,8 @@ tirx = tir
 rooms.install(__name__)
 
 __all__ = ["DataType", "Device", "IRModule", "TVMError", "__version__", "arith", "build", "compile", "contrib", "cpu", "cuda", "device", "dlight", "error",
-           "get_global_func", "gpu", "instrument", "ir", "lower", "meta_schedule", "nd", "register_func", "register_global_func", "relax", "rpc",
-           "runtime", "s_tir", "script", "support", "target", "te", "testing", "tir", "tirx", "topi", "transform"]
+           "get_global_func", "gpu", "instrument", "ir", "lower", "meta_schedule", "nd", "register_func", "register_global_func", "register_object",
+           "relax", "rpc", "runtime", "s_tir", "script", "support", "target", "te", "testing", "tir", "tirx", "topi", "transform"]
 
 
 def __getattr__(name: str) -> Any:

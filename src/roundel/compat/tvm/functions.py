@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...ir.saved import saved
 from ...runtime.registry import get_func, has_func
 from ...runtime.registry import register_func as _register
 from .runtime import Tensor
@@ -22,6 +24,13 @@ def register_func(func_name: Any, f: Callable[..., Any] | None = None, override:
         return lambda found: register_func(func_name, found, override)
     _register(func_name, _with_names(f), override=override)
     return f
+
+
+def register_object(type_key: Any = None) -> Any:
+    """A class whose objects are saved with the programs that hold them, a dataclass: a decorator, with TVM's name of the class or without one"""
+    if isinstance(type_key, type):
+        return saved(type_key if dataclasses.is_dataclass(type_key) else dataclasses.dataclass(type_key))
+    return register_object
 
 
 def _with_names(function: Callable[..., Any]) -> Any:
@@ -40,4 +49,4 @@ def get_global_func(name: str, allow_missing: bool = False) -> Any:
     return None if allow_missing and not has_func(name) else get_func(name)
 
 
-__all__ = ["get_global_func", "register_func"]
+__all__ = ["get_global_func", "register_func", "register_object"]
