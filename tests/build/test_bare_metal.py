@@ -57,6 +57,7 @@ def test_the_deepest_chain_of_calls():
                        'edge: { sourcename: "entry" targetname: "__indirect_call" label: "" }', 'edge: { sourcename: "run" targetname: "kernel" label: "" }',
                        'edge: { sourcename: "kernel" targetname: "__indirect_call" label: "" }', 'edge: { sourcename: "task" targetname: "memcpy" label: "" }'])
     assert bare_metal.deepest_stack(calls) >= 16 + 100 + 40 + 200 + 64
+    assert bare_metal.deepest_stack(calls.replace("memcpy", "tanf")) > bare_metal.deepest_stack(calls) + 500
 
 
 def test_other_machines_are_not_offered_objects_of_boards(tmp_path):

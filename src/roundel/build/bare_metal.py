@@ -155,7 +155,8 @@ def _sizes(content: bytes) -> tuple[int, int]:
 
 
 _POINTERS = 3  # calls through pointers that are open at a time: the model's function, a task, a task of that
-_OTHERS = 64  # bytes of stack that functions of other files are taken to need (memcpy, those of math.h)
+_OTHERS = 64  # bytes of stack that functions of other files are taken to need (memcpy, most of math.h)
+_ANGLES = {**dict.fromkeys(("sinf", "cosf", "tanf"), 640), **dict.fromkeys(("sin", "cos", "tan"), 1024)}  # those that bring large angles down, in newlib
 
 
 def deepest_stack(calls: str) -> int:
@@ -173,7 +174,7 @@ def deepest_stack(calls: str) -> int:
 
         def depth(name: str, depths: dict[str, int] = depths) -> int:
             if name not in depths:
-                depths[name] = frames[name] + max(map(depth, callees.get(name, ())), default=0) if name in frames else _OTHERS
+                depths[name] = frames[name] + max(map(depth, callees.get(name, ())), default=0) if name in frames else _ANGLES.get(name, _OTHERS)
             return depths[name]
 
         most = max(map(depth, roots), default=0)

@@ -30,7 +30,13 @@ CALLS: dict[str, Callable[[Writer, tir.Call], str]] = {}  # intrinsic -> its tex
 _LEAVES = (tir.Var, tir.IntImm, tir.FloatImm, tir.StringImm)
 _RESERVED = frozenset("""auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
  return short signed sizeof static struct switch typedef union unsigned void volatile while ctx args begin end l main NAN INFINITY errno
- asm bool true false near far y0 y1 yn j0 j1 jn gamma signgam exp log sin cos tan pow sqrt fabs floor ceil index div abs""".split())
+ asm bool true false near far y0 y1 yn j0 j1 jn gamma signgam index div abs complex imaginary unix linux i386 assert printf""".split())
+_MATH = """acos asin atan atan2 cos sin tan acosh asinh atanh cosh sinh tanh exp exp2 expm1 frexp ilogb ldexp log log10 log1p log2 logb modf scalbn scalbln cbrt
+ fabs hypot pow sqrt erf erfc lgamma tgamma ceil floor nearbyint rint lrint llrint round lround llround trunc
+ fmod remainder remquo copysign nan nextafter nexttoward
+ fdim fmax fmin fma fpclassify signbit""".split()
+_LIBRARY = re.compile(rf"(?:{'|'.join(_MATH)})[fl]?|(?:is|to|str|mem|wcs)[a-z]+|\w+_t|[A-Z][A-Z0-9_]+|k?DL\w*|Rd\w*|r[dk]_\w*|roundel\w*")
+"""What headers may define, or the runtime in the file does: functions, types and macros."""
 
 
 def identifiers(text: str) -> list[str]:
@@ -84,7 +90,7 @@ class Writer:
     def name(self, hint: str) -> str:
         """A fresh name of the function."""
         plain = escape.c_identifier(hint)[:40] or "v"
-        plain = f"{plain}_" if plain in _RESERVED or plain.startswith(("rd_", "rk_", "RD_", "Rd")) else plain
+        plain = f"{plain}_" if plain in _RESERVED or _LIBRARY.fullmatch(plain) else plain
         self.names[plain] += 1
         count = self.names[plain]
         found = plain if count == 1 else f"{plain}_{count - 1}"
