@@ -138,7 +138,7 @@ def test_the_source_says_what_it_is(tmp_path):
 
 def test_tensors_called_as_what_headers_define(tmp_path):
     """Functions of math.h that the model calls or not, types, macros, names of the runtime in the file: tensors may have them."""
-    names = "sinh tanhf erf fmaf rint isnan memset strlen int64_t size_t NULL INT64_C DLTensor RdContext rd_run RD_OK roundel_library linux l ctx M_PI I".split()
+    names = "sinh tanhf erf fmaf rint isnan memset strlen int64_t size_t NULL INT64_C DLTensor RdContext rd_run RD_OK roundel_library linux ctx M_PI I".split()
     kinds, inputs = ["Sinh", "Erf", "Tanh", "Cosh", "Exp", "Round"], ["x", *names]
     nodes = [helper.make_node(kinds[k % len(kinds)], [inputs[k]], [name]) for k, name in enumerate(names)]
     model = rd.compile(onnx_model(nodes, {"x": ("float32", [3])}, {n: ("float32", [3]) for n in names}), target="c")
