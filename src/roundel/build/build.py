@@ -128,7 +128,8 @@ class Built:
 
     def blob(self) -> Pieces:
         """The weights, each at its offset."""
-        sources = {k: functools.partial(memoryview, a) for k, a in self.captured.items()} | {k: functools.partial(constant_bytes, c) for k, c in self.weights.items()}
+        sources = {k: functools.partial(memoryview, a) for k, a in self.captured.items()}
+        sources |= {k: functools.partial(constant_bytes, c) for k, c in self.weights.items()}
         return _pieces(sources, self.offsets, self.nbytes, self.written)
 
 
