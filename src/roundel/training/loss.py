@@ -53,6 +53,7 @@ class L1Loss(Loss):
         super().__init__("l1_loss", 1, reduction)
 
     def compute(self, builder: BlockBuilder, predictions: graph.Var, targets: graph.Var) -> graph.GraphExpr:  # type: ignore[override]
+        """The absolute differences, reduced."""
         return self.reduced(builder.emit(make("abs", builder.emit(make("subtract", predictions, targets)))))
 
 
@@ -63,6 +64,7 @@ class MSELoss(Loss):
         super().__init__("mse_loss", 1, reduction)
 
     def compute(self, builder: BlockBuilder, predictions: graph.Var, targets: graph.Var) -> graph.GraphExpr:  # type: ignore[override]
+        """The squared differences, reduced."""
         apart = builder.emit(make("subtract", predictions, targets))
         return self.reduced(builder.emit(make("multiply", apart, apart)))
 
@@ -79,6 +81,7 @@ class CrossEntropyLoss(Loss):
 
     def compute(self, builder: BlockBuilder, predictions: graph.Var, targets: graph.Var,  # type: ignore[override]
                 weights: graph.Var | None = None) -> graph.GraphExpr:
+        """The loss of numbers of classes."""
         return self.of_classes(self.logarithms(builder, predictions), targets, weights)
 
     def logarithms(self, builder: BlockBuilder, predictions: graph.Var) -> graph.Var:
@@ -100,6 +103,7 @@ class CategoricalCrossEntropyLoss(CrossEntropyLoss):
         self.name = "categorical_cross_entropy_loss"
 
     def compute(self, builder: BlockBuilder, predictions: graph.Var, targets: graph.Var, weights: graph.Var | None = None) -> Any:
+        """The loss of vectors with a 1 at the class."""
         logarithms = self.logarithms(builder, predictions)
         if self.ignore_index >= 0:
             return self.of_classes(logarithms, builder.emit(make("argmax", targets, axis=1)), weights)

@@ -125,6 +125,7 @@ class SGD(Optimizer):
         super().__init__("SGD", lr, weight_decay)
 
     def move(self, step: _Step, name: str, value: Any, grad: Any, states: Sequence[Any], numbers: Sequence[Any]) -> tuple[Any, ...]:
+        """The parameter less ``lr`` times its gradient."""
         return (step("subtract", value, step.times(self.lr, grad), name=f"{name}_new"),)
 
 
@@ -139,6 +140,7 @@ class MomentumSGD(Optimizer):
         self.momentum, self.dampening, self.nesterov = float(momentum), float(dampening), nesterov
 
     def move(self, step: _Step, name: str, value: Any, grad: Any, states: Sequence[Any], numbers: Sequence[Any]) -> tuple[Any, ...]:
+        """The parameter less ``lr`` times its velocity, then the velocity."""
         new = step("add", step("multiply", self.momentum, states[0]), step.times(_rest(self.dampening), grad), name=f"{name}_v_new")
         by = step("add", grad, step("multiply", self.momentum, new), name=f"{name}_g_nest") if self.nesterov else new
         return step("subtract", value, step.times(self.lr, by), name=f"{name}_new"), new
@@ -156,9 +158,11 @@ class Adam(Optimizer):
         self.betas, self.eps = (float(betas[0]), float(betas[1])), float(eps)
 
     def move_numbers(self, step: _Step, *numbers: Any) -> Sequence[Any]:
+        """The powers of both betas, once more multiplied."""
         return [step("multiply", n, beta, name="beta_prod") for n, beta in zip(numbers, self.betas, strict=True)]
 
     def move(self, step: _Step, name: str, value: Any, grad: Any, states: Sequence[Any], numbers: Sequence[Any]) -> tuple[Any, ...]:
+        """The parameter after the step, then both moments of its gradients."""
         powers = (grad, step("multiply", grad, grad))
         moments = [step("add", step("multiply", beta, old), step("multiply", _rest(beta), power), name=f"{name}_moment")
                    for beta, old, power in zip(self.betas, states, powers, strict=True)]

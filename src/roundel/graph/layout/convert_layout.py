@@ -212,3 +212,6 @@ def _handler(op: OpDef) -> Callable[[_Convert, graph.Call, Order], graph.GraphEx
     if _layouts_of(op) == ("layout",):
         return _window
     return _pointwise if op.kind in (FuseKind.ELEMENTWISE, FuseKind.BROADCAST) and "axis" not in op.attributes else None
+
+
+__all__ = ["convert_layout", "order_between"]

@@ -241,3 +241,6 @@ def _counterparts(first: _Parts, part: _Parts, dims: dict[tir.Var, tir.Expr]) ->
             if same is not None and isinstance(b, graph.VarBinding):
                 table[b.var] = same
     return table
+
+
+__all__ = ["bundle_params", "bundled", "lift_params"]
