@@ -9,7 +9,7 @@ from c_models import dense, onnx_model, quantised
 from onnx import helper
 
 import roundel as rd
-from roundel.build import bare_metal
+from roundel.build import bare_metal, source
 from roundel.ir.errors import BuildError, MachineError, OptionError
 
 pytest.importorskip("ziglang")
@@ -88,3 +88,10 @@ def test_what_a_board_cannot_run_is_not_sent_to_a_shared_library(tmp_path):
         assert wanted in str(error.value) and ".so" not in str(error.value)
     with pytest.raises(MachineError, match=r"ends in \.o"):
         rd.compile(counted, target="cortex-m4").save(tmp_path / "net.so")
+
+
+@pytest.mark.parametrize(("inside", "nbytes"), [("", 328), ("  rk_aa(ctx, x);\n", 556), ("  y = rd_heap_alloc(ctx, n);\n", None)])
+def test_kernels_take_memory_one_after_another_unless_one_calls_another(inside, nbytes):
+    kernels = "".join(f"static void rk_{name}_body(RdContext *ctx) {{\n  x = rd_heap_alloc(ctx, {size});\n{more}}}\n" for name, size, more in
+                      (("aa", 100, ""), ("bb", 200, inside)))
+    assert source.heap_bytes(f"{kernels}static int32_t rd_host_0_body(RdContext *ctx) {{\n  rk_aa(ctx);\n  rk_bb(ctx);\n}}") == nbytes

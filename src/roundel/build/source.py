@@ -75,23 +75,26 @@ def memory_bytes(text: str, functions: Sequence[Interface]) -> int | None:
     """Bytes of memory that a run takes at most, besides its stack, tensors and weights; None where sizes that the run tells decide."""
     sizes = [size for f in functions if (size := arena_bytes(f.func)) is not None]
     known = [Analyzer().simplify(s) for s in sizes]
-    asked = _heap_bytes(text)
+    asked = heap_bytes(text)
     if any(type(s) is not tir.IntImm for s in known) or asked is None:
         return None
     return max((s.value for s in known), default=0) + asked
 
 
-def _heap_bytes(text: str) -> int | None:
+def heap_bytes(text: str) -> int | None:
     """Bytes that functions ask for besides: a kernel and its tasks give theirs back before the next one runs. None where sizes of the run decide."""
     of_kernels: Counter[str] = Counter()
+    nested = False
     for part in re.split(r"\n(?=static )", text):
         name = re.match(r"static \w+ (rk_[0-9a-f]+)?", part)
+        own = (name and name[1]) or ""
+        nested |= bool(own and set(re.findall(r"\b(rk_[0-9a-f]+)\(ctx", part)) - {own})  # a kernel that calls another one
         for size in _HEAP.findall(part):
             if not size.isdecimal():
                 return None
-            of_kernels[(name and name[1]) or "host"] += int(size) + _RESERVED
-    host = of_kernels.pop("host", 0)
-    return host + max(of_kernels.values(), default=0)
+            of_kernels[own] += int(size) + _RESERVED
+    host = of_kernels.pop("", 0)
+    return host + (sum if nested else max)(of_kernels.values() or (0,))
 
 
 def _head(name: str, functions: Sequence[Interface], needed: int | None) -> str:

@@ -19,13 +19,12 @@ import reprlib
 import shutil
 import socket
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from ...ir import options
 from ...ir.errors import OptionError, TuneError
 from ...target import Target
 from .job import Artifact, Failure, Job, Timed
+from .listening import GONE, Listening
 from .race import QUICK, Effort
 from .runner import LocalRunner, Runner
 
@@ -41,7 +41,6 @@ LEAST_KEY = 16   # characters, which whoever tries cannot guess
 BEAT = 3.0       # seconds after which a server that works says so
 SILENCE = 30.0   # seconds without a word after which a server is given up
 PATIENCE = 60.0  # seconds for which a server that is gone is looked for
-GONE = (EOFError, OSError)
 _log = logging.getLogger("roundel.tune")
 
 
@@ -118,42 +117,21 @@ class RemoteRunner:
         return self._connection
 
 
-class Server:
+class Server(Listening):
     """Measures for those who know the ``key``, one program at a time. ``runner``: who does it (default: a `LocalRunner`). Port 0: any that is free;
     ``address`` tells which. Raises OptionError for a key that is none, OSError where the address is taken."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = PORT, key: str | None = None, runner: Runner | None = None) -> None:
-        self._key = key_of(key)
-        self._listener = Listener((host, port), backlog=8)
+        super().__init__(host, port, key_of(key))
         self._own = LocalRunner() if runner is None else None
         self._runner: Runner = runner or self._own  # type: ignore[assignment]
         self._folder = _Folder()
         self._one = ThreadPoolExecutor(1, "roundel-runner")  # who measures; child processes die with the thread that began them
         self._open: set[Connection] = set()
-        self._is_closed = False
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where it listens."""
-        return self._listener.address  # type: ignore[return-value]
-
-    def serve(self) -> None:
-        """Until `close`, which another thread may call."""
-        while not self._is_closed:
-            try:
-                connection = self._listener.accept()
-            except OSError:
-                continue  # closed, or somebody left at once
-            if self._is_closed:
-                break
-            threading.Thread(target=self._visit, args=(connection,), daemon=True).start()
 
     def close(self) -> None:
         """Stop, and end what is running."""
-        self._is_closed = True
-        with contextlib.suppress(*GONE):
-            Client(self.address).close()  # which wakes the one who listens
-        self._listener.close()
+        super().close()
         self._one.shutdown(wait=False, cancel_futures=True)
         for connection in list(self._open):
             with contextlib.suppress(*GONE), socket.socket(fileno=os.dup(connection.fileno())) as stream:
@@ -163,20 +141,15 @@ class Server:
         self._folder.close()
 
     def _visit(self, connection: Connection) -> None:
-        """Serve one who connected, if it knows the key."""
         self._open.add(connection)
         try:
-            deliver_challenge(connection, self._key)
-            answer_challenge(connection, self._key)
-            while True:
-                self._reply(connection, connection.recv())
-        except AuthenticationError:
-            _log.warning("somebody without the key was refused")
-        except GONE:
-            pass  # it left
+            super()._visit(connection)
         finally:
             self._open.discard(connection)
-            connection.close()
+
+    def _talk(self, connection: Connection) -> None:
+        while True:
+            self._reply(connection, connection.recv())
 
     def _reply(self, connection: Connection, request: tuple[Any, ...]) -> None:
         kind, *arguments = request

@@ -13,25 +13,24 @@ key, as for `Server`; what is measured goes from who asks to the device, and not
 from __future__ import annotations
 
 import contextlib
-import logging
 import socket
 import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge
+from multiprocessing.connection import Client, Connection
 from typing import Any
 
 from ...ir.errors import OptionError, TuneError
-from .remote import BEAT, GONE, SILENCE, RemoteRunner, address_of, key_of
+from .listening import GONE, Listening
+from .remote import BEAT, SILENCE, RemoteRunner, address_of, key_of
 
 PORT = 9191
 WAITING = 60.0   # seconds for which a device is waited for
 LENT = 3600.0    # seconds for which a device is lent
 LOOK = 0.2       # seconds after which who waits is looked after
 ANYWHERE = ("", "0.0.0.0", "::")  # where a device listens that is found where it comes from
-_log = logging.getLogger("roundel.tune")
 
 
 @dataclass(eq=False)
@@ -55,36 +54,13 @@ class _Known:
         return next((d for d in self.devices if d.name == name and not d.is_lent), None) if first is ticket else None
 
 
-class Tracker:
+class Tracker(Listening):
     """Lends devices to those who know the ``key``. Port 0: any that is free; ``address`` tells which. Raises OptionError for a key that is none, OSError
     where the address is taken."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = PORT, key: str | None = None) -> None:
-        self._key = key_of(key)
-        self._listener = Listener((host, port), backlog=32)
+        super().__init__(host, port, key_of(key))
         self._known = _Known()
-        self._is_closed = False
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Where it listens."""
-        return self._listener.address  # type: ignore[return-value]
-
-    def serve(self) -> None:
-        """Until `close`, which another thread may call."""
-        while not self._is_closed:
-            try:
-                connection = self._listener.accept()
-            except OSError:
-                continue  # closed, or somebody left at once
-            threading.Thread(target=self._visit, args=(connection,), daemon=True).start()
-
-    def close(self) -> None:
-        """Stop; devices and those who wait are told by the end of their connections."""
-        self._is_closed = True
-        with contextlib.suppress(*GONE):
-            Client(self.address).close()  # which wakes the one who listens
-        self._listener.close()
 
     def summary(self) -> dict[str, tuple[int, int, int]]:
         """By the names of devices how many there are, how many of them are lent, and how many wait for one."""
@@ -93,19 +69,10 @@ class Tracker:
             waiting = Counter(name for name, _ in self._known.waiting)
         return {name: (there[name], lent[name], waiting[name]) for name in sorted({*there, *waiting})}
 
-    def _visit(self, connection: Connection) -> None:
-        """Serve one who connected, if it knows the key."""
-        try:
-            deliver_challenge(connection, self._key)
-            answer_challenge(connection, self._key)
+    def _talk(self, connection: Connection) -> None:
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # it speaks something else
             kind, *arguments = connection.recv()
             {"register": self._register, "request": self._request}[kind](connection, *arguments)
-        except AuthenticationError:
-            _log.warning("somebody without the key was refused")
-        except (*GONE, KeyError, TypeError, ValueError):
-            pass  # it left, or speaks something else
-        finally:
-            connection.close()
 
     def _register(self, connection: Connection, name: str, host: str, port: int) -> None:
         """A device, until it leaves."""
