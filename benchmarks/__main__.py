@@ -149,6 +149,7 @@ def random_layers(
     machine: str = typer.Option("own", help="This machine as it is (own), or as if it had AVX2 only (avx2) or SSE only (sse)."),
     threads: int = typer.Option(1, help="Number of threads."),
     keep: bool = typer.Option(False, "--keep", help="Leave what is compiled in the folder, for another number of threads."),
+    beside: str = typer.Option("", help="A folder of the same layers' candidates that another version compiled: they are timed too."),
 ) -> None:
     """Random layers: what the target's model chooses against the best of the candidates of all sketches that are measured."""
     from roundel.ir import options
@@ -156,7 +157,7 @@ def random_layers(
     from .race import run_random
 
     run_random(seed, count, candidates, only, Path(folder) if folder else options.cache_dir() / "random-layers", compile_for, race_for, machine,
-               threads, keep)
+               threads, keep, Path(beside) if beside else None)
 
 
 @app.command()

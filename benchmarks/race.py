@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random layers: the decisions that the target's model chooses against the best of many that are measured.
 
-Candidates run by turns in one process. All get a short look, the better ones a longer one, and the last few run against the
-chosen one for as long as it takes to tell them apart; this last round gives the figures.
+Candidates run by turns in one process. All get a short look, the better ones a longer one. The best of many noisy times looks better than it is,
+so the last few run again, and the one that wins there meets the chosen one twice more, in fresh rounds. These two give the figures: a difference
+counts only if the medians and the minima of both agree about it.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import random
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -28,18 +30,24 @@ from .random_layers import draw
 from .results import machine, merge, read_here
 
 BLOCK = 2e-4  # seconds of a block of calls
-ROUNDS: tuple[tuple[int, float], ...] = ((40, 0.004), (12, 0.012), (6, 0.05))  # how many go on after a first look, and seconds for each of them
+ROUNDS: tuple[tuple[int, float], ...] = ((40, 0.004), (12, 0.012), (6, 0.04))  # how many go on after a first look, and seconds for each of them
+DUEL = 0.06   # seconds for each of two, twice
 USUAL = {"condition": "own", "threads": 1}  # of results from before there were others
 
 
 @dataclass
 class Runner:
-    """A candidate in the race: ``seconds`` are those of its kernels in its fastest block of ``calls``."""
+    """A candidate in the race: ``blocks`` are seconds of its kernels in each block of ``calls`` of the last round."""
 
     candidate: Candidate
     function: Any
     calls: int = 1
-    seconds: float = float("inf")
+    blocks: list[float] = field(default_factory=list)
+
+    @property
+    def seconds(self) -> float:
+        """Of the fastest block."""
+        return min(self.blocks)
 
     def block(self, x: np.ndarray) -> None:
         """Run a block of calls, after one that brings what it reads into the caches again: others have run meanwhile."""
@@ -48,14 +56,15 @@ class Runner:
         for _ in range(self.calls):
             self.function(x)
         times = self.function.profile()
-        self.seconds = min(self.seconds, sum(s / n for name, (n, s) in times.items() if n and name in self.candidate.kernels))
+        self.blocks.append(sum(s / n for name, (n, s) in times.items() if n and name in self.candidate.kernels))
 
 
 def run_random(seed: int, count: int, most: int, only: str, folder: Path, compile_for: float, race_for: float, condition: str = "own",
-               threads: int = 1, keep: bool = False) -> None:
+               threads: int = 1, keep: bool = False, beside: Path | None = None) -> None:
     """``count`` layers drawn by ``seed``, up to ``most`` candidates of each, compiled into ``folder`` on all cores and then raced by ``threads`` threads.
     What is compiled, or in the results, is not done again. After so many seconds no further layer is begun. ``condition``: see
-    ``decisions.machine``. ``keep``: what is compiled stays in the folder, for another number of threads."""
+    ``decisions.machine``. ``keep``: what is compiled stays in the folder, for another number of threads. ``beside``: a folder
+    of the same layers' candidates that another version of the compiler made; they run too, and may be the best."""
     folder.mkdir(parents=True, exist_ok=True)
     under = {"condition": condition, "threads": threads}
     done = {e["number"] for e in read_here("random") if e["seed"] == seed and all(e.get(k, USUAL[k]) == v for k, v in under.items())}
@@ -65,7 +74,8 @@ def run_random(seed: int, count: int, most: int, only: str, folder: Path, compil
     end = time.perf_counter() + race_for
     for number, layer in layers.items():
         if time.perf_counter() < end and paths[number].exists():
-            entry, runners = race(layer, paths[number], threads)
+            others = [path] if beside is not None and (path := beside / paths[number].name).exists() else []
+            entry, runners = race(layer, [paths[number], *others], threads)
             merge("random", [entry | {"seed": seed, "number": number, **under, "machine": machine()}], ("seed", "number", "condition", "threads"))
             found = [(r.candidate.text, r.candidate.cycles, r.seconds) for r in runners]
             paths[number].with_suffix(f".{threads}.json").write_text(json.dumps(found, indent=0))
@@ -106,23 +116,34 @@ def describe(number: int, entry: dict[str, Any]) -> str:
             f"{entry['chosen_us'] / entry['best_us'] - 1:6.1%}   {entry['chosen']} | {entry['best']}")
 
 
-def race(layer: Layer, path: Path, threads: int = 1) -> tuple[dict[str, Any], list[Runner]]:
-    """Time the candidates of a layer: the entry for the results, and all of them, the chosen one first, with the times of their last round."""
-    rule, found, functions = load(path, threads)
-    runners = [Runner(c, f) for c, f in zip(found, functions, strict=True)]
+def race(layer: Layer, paths: Sequence[Path], threads: int = 1) -> tuple[dict[str, Any], list[Runner]]:
+    """Time the candidates of a layer that are in files: the entry for the results, and all of them with the times of their last round. The first of the
+    first file is the chosen one."""
+    loaded = [load(path, threads) for path in paths]
+    rule, runners = loaded[0][0], [Runner(c, f) for _, found, functions in loaded for c, f in zip(found, functions, strict=True)]
     x = layer.arrays()[0]
     for r in runners:
         _first_look(r, x)
     left, chosen = list(runners), runners[0]
     for most, budget in ROUNDS:
         left = [chosen, *(r for r in sorted(left, key=lambda r: r.seconds)[:most] if r is not chosen)]
-        for r in left:
-            r.seconds = float("inf")
         _round(left, x, budget)
-    best = min(left, key=lambda r: r.seconds)
+    best = min(left, key=lambda r: median(r.blocks))
+    meetings = [_meeting(chosen, best, x) for _ in range(2)] if best is not chosen else []
+    if meetings and all(of(ours) > of(theirs) for ours, theirs in meetings for of in (min, median)):
+        ours, theirs = (median([t for m in meetings for t in m[k]]) for k in (0, 1))
+    else:
+        best, ours = chosen, median(chosen.blocks)
+        theirs = ours
     entry = {"name": f"{layer.node} {layer.name}", "rule": rule, "candidates": len(runners), "chosen": chosen.candidate.text,
-             "chosen_us": chosen.seconds * 1e6, "best": best.candidate.text, "best_us": best.seconds * 1e6}
+             "chosen_us": ours * 1e6, "best": best.candidate.text, "best_us": theirs * 1e6}
     return entry, runners
+
+
+def _meeting(one: Runner, other: Runner, x: np.ndarray) -> tuple[list[float], list[float]]:
+    """The blocks of two that run against each other."""
+    _round([one, other], x, DUEL)
+    return list(one.blocks), list(other.blocks)
 
 
 def _first_look(r: Runner, x: np.ndarray) -> None:
@@ -136,7 +157,9 @@ def _first_look(r: Runner, x: np.ndarray) -> None:
 
 
 def _round(runners: Sequence[Runner], x: np.ndarray, budget: float) -> None:
-    """Blocks by turns for ``budget`` seconds each, three at least."""
+    """Blocks by turns for ``budget`` seconds each, three at least; what was measured before is forgotten."""
+    for r in runners:
+        r.blocks = []
     end, done = time.perf_counter() + budget * len(runners), 0
     while done < 3 or time.perf_counter() < end:
         for r in runners:

@@ -17,11 +17,12 @@ MOST_FLOPS, LEAST_FLOPS, MOST_BYTES = 2e8, 2e5, 2e7  # of a layer
 
 
 def draw(rng: random.Random) -> Iterator[Layer]:
-    """Layers without end."""
-    kinds = list(KINDS)
+    """Layers without end: one of each kind, in shuffled order, then again."""
     while True:
-        layer = KINDS[rng.choice(kinds)](rng)
-        if LEAST_FLOPS <= layer.flops <= MOST_FLOPS and layer.bytes <= MOST_BYTES and min(layer.out) > 0:
+        for kind in rng.sample(list(KINDS), len(KINDS)):
+            layer = KINDS[kind](rng)
+            while not (LEAST_FLOPS <= layer.flops <= MOST_FLOPS and layer.bytes <= MOST_BYTES and min(layer.out) > 0):
+                layer = KINDS[kind](rng)
             yield layer
 
 

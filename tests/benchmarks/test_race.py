@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+from itertools import islice
 
 import numpy as np
 import onnx
@@ -27,9 +28,15 @@ def test_candidates_are_kept_and_raced(tmp_path):
     assert sketches[:4] == ["contraction"] * 4 and {"windows", "columns", "generic"} <= set(sketches[4:])  # the reference is the best of all
     for function in functions:
         np.testing.assert_allclose(function(x), x @ weight, rtol=1e-4, atol=1e-4)
-    entry, runners = race(layer, path)
-    assert entry["chosen"] == found[0].text and entry["best_us"] <= entry["chosen_us"]
+    entry, runners = race(layer, [path, path])  # the second: what another version of the compiler made
+    assert entry["chosen"] == found[0].text and len(runners) == 2 * count and entry["best_us"] <= entry["chosen_us"]
     assert all(0 < r.seconds < 1 for r in runners)
+
+
+def test_one_drawing_has_layers_of_all_kinds():
+    kinds = len(random_layers.KINDS)
+    families = [layer.family for layer in islice(random_layers.draw(random.Random(5)), 2 * kinds)]
+    assert sorted(set(families[:kinds])) == sorted(set(families[kinds:])) and len(set(families)) > 9
 
 
 def test_picked_are_favourites_and_some_others():
