@@ -236,6 +236,53 @@ def tuning_rate(
 
 
 @app.command()
+def rules_off(
+    models: str = typer.Option("resnet18,mobilenetv2,bert128", help="Names, separated by commas."),
+    count: int = typer.Option(4, help="Kernels of each, from those that take longest to those that take least."),
+    trials: int = typer.Option(64, help="Candidates of each."),
+    seed: int = typer.Option(0, help="Of the searches."),
+) -> None:
+    """Kernels tuned without the hand-written rules (space generic) against what these choose untuned."""
+    from .searches import run_rules_off
+
+    run_rules_off(_list(models), count, trials, seed)
+
+
+@app.command()
+def efficiency(
+    programs: str = typer.Option("max_plus,mttkrp,correlation_volume", help="Tensor programs of `programs`, separated by commas."),
+    models: str = typer.Option("", help="Models whose kernels take part too."),
+    count: int = typer.Option(2, help="Kernels of each model."),
+    random: int = typer.Option(300, help="Candidates that are drawn at random."),
+    trials: int = typer.Option(96, help="Candidates of each search."),
+    seeds: int = typer.Option(1, help="How often each searches."),
+) -> None:
+    """After how many measurements the searches reach what many random candidates reach: with learned trees, with factors by sketch, by the model alone."""
+    from .searches import run_efficiency
+
+    run_efficiency(_list(programs), _list(models), count, random, trials, seeds)
+
+
+@app.command()
+def metaschedule(
+    peer: str = typer.Option("python", help="The Python of an environment with apache-tvm, xgboost, psutil, cloudpickle and tornado."),
+    trials: int = typer.Option(32, help="Candidates that each measures for a program."),
+    seed: int = typer.Option(0, help="Of both searches."),
+    only: str = typer.Option("", help="Only programs with one of these in their name, separated by commas."),
+    folder: str = typer.Option("", help="Where winners are kept; default: a folder of the cache. What is there is not tuned again."),
+    tune_for: float = typer.Option(1e9, help="Seconds after which no other program is tuned; 0: only time."),
+    time_for: float = typer.Option(1e9, help="Seconds after which no other program is timed, which needs the machine for itself; 0: only tune."),
+    more: bool = typer.Option(False, "--more", help="The programs beyond the first 24 too."),
+) -> None:
+    """Programs that no rule was written for, tuned here and by TVM's MetaSchedule with as many trials; resumable."""
+    from roundel.ir import options
+
+    from .metaschedule import run_metaschedule
+
+    run_metaschedule(peer, trials, seed, only, Path(folder) if folder else options.cache_dir() / "metaschedule", tune_for, time_for, more)
+
+
+@app.command()
 def report(
     charts: str = typer.Option("docs/charts", help="Folder for the charts."),
     into: str = typer.Option("", help="Put the tables between the marks `results: begin` and `results: end` of this file; default: print them."),

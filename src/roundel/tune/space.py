@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -151,8 +151,8 @@ class Space:
     def of(program: Program, which: str | Sequence[str | Rule] = "all", threads: int = 1, postprocessors: Sequence[Postprocessor] = (),
            mutators: Sequence[Mutator] = ()) -> Space:
         """The space of a program to be run by so many threads: of ``all`` rules, of hand-written ``rules`` only, of the ``generic`` ones only, or of
-        those that are listed, by name or as rules. The untuned compiler's choice is always in it. ``postprocessors`` and ``mutators`` are those of all sketches
-        (`refined`), but the default's has no postprocessors. Raises OptionError."""
+        those that are listed, by name or as rules. The untuned compiler's choice is always in it, alone where its sketch is not. ``postprocessors`` and
+        ``mutators`` are those of all sketches (`refined`), but the default's has no postprocessors. Raises OptionError."""
         found = next(a for a in choose(program.func, program.target, program.constants) if a.fits)
         assert found.sketch is not None  # it fits
         sketches: list[Sketch] = []
@@ -164,7 +164,7 @@ class Space:
         sketches = [refined_sketch(s, postprocessors, mutators) for s in sketches]
         at = -1 if postprocessors else next((k for k, s in enumerate(sketches) if s.name == found.sketch.name), -1)
         if at < 0:
-            sketches.append(found.sketch)
+            sketches.append(_alone(found.sketch, found.choice))
         ways = [_way(s, program, threads) for s in sketches]
         own = ways[at]
         rows = _rows(own, {GRAIN_POWER: 0, **found.choice})
@@ -226,6 +226,15 @@ def _rules(which: str | Sequence[str | Rule]) -> list[Rule]:
     if missing := [n for n in which if isinstance(n, str) and n not in names]:
         raise OptionError(f"there is no rule {missing[0]!r}", hint=f"there are {', '.join(names)}")
     return [names[r] if isinstance(r, str) else r for r in which]
+
+
+def _alone(sketch: Sketch, choice: Mapping[str, Any]) -> Sketch:
+    """A sketch with nothing left to decide: one choice is its only candidate."""
+    if sketch.candidates is None:
+        return sketch
+    expected = sketch.candidates.expected(choice)
+    only = Candidates({n: np.asarray([choice[n]]) for n in sketch.candidates.columns}, None if expected is None else np.asarray([expected]))
+    return replace(sketch, candidates=only, parts=())
 
 
 def _way(sketch: Sketch, program: Program, threads: int) -> Way:
