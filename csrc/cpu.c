@@ -29,6 +29,7 @@ static const Feature features_known[] = {
     {"amx-bf16", 7, 0, EDX, 22, TILES},      {"avx512fp16", 7, 0, EDX, 23, ZMM},   {"amx-tile", 7, 0, EDX, 24, TILES},
     {"amx-int8", 7, 0, EDX, 25, TILES},      {"avxvnni", 7, 1, EAX, 4, YMM},       {"avx512bf16", 7, 1, EAX, 5, ZMM},
     {"avxifma", 7, 1, EAX, 23, YMM},     {"avxvnniint8", 7, 1, EDX, 4, YMM},   {"avxneconvert", 7, 1, EDX, 5, YMM},
+    {"sse2", 1, 0, EDX, 26, 0},
     {"lzcnt", 0x80000001u, 0, ECX, 5, 0}, {"xop", 0x80000001u, 0, ECX, 11, YMM}, {"fma4", 0x80000001u, 0, ECX, 16, YMM},
 };
 
@@ -96,6 +97,14 @@ const char *cpu_lacks(const char *features, char name[64]) {
       if (count && !has_feature(name)) return name;
     }
     features += length + (features[length] == ',');
+  }
+  return NULL;
+}
+
+const char *library_lacks(const RdLibrary *library, const RdFunction **function, char name[64]) {
+  for (int32_t i = 0; i < library->num_functions; i++) {
+    *function = &library->functions[i];
+    if (cpu_lacks((*function)->cpu_features, name)) return name;
   }
   return NULL;
 }

@@ -35,14 +35,13 @@ static int check_library(const RdLibrary *library) {
   if (library->abi != RD_ABI)
     return rd_set_error(RD_VALUE_ERROR, "the library was built for version %u of the runtime's interface, this runtime has %u; build it again",
                         library->abi, RD_ABI);
-  for (int32_t i = 0; i < library->num_functions; i++) {
-    const RdFunction *function = &library->functions[i];
-    if (function->abi != RD_ABI) return rd_set_error(RD_VALUE_ERROR, "function '%s' was built for another runtime", function->name);
-    if (cpu_lacks(function->cpu_features, name))
-      return rd_set_error(RD_MACHINE_ERROR, "'%s' was built for CPUs with %s, which this CPU does not have%s; build it for this CPU (target=)",
-                          function->name, name, strncmp(name, "amx-", 4) ? "" : ", or the system does not let this process use");
-  }
-  return 0;
+  for (int32_t i = 0; i < library->num_functions; i++)
+    if (library->functions[i].abi != RD_ABI)
+      return rd_set_error(RD_VALUE_ERROR, "function '%s' was built for another runtime", library->functions[i].name);
+  const RdFunction *function;
+  if (!library_lacks(library, &function, name)) return 0;
+  return rd_set_error(RD_MACHINE_ERROR, "'%s' was built for CPUs with %s, which this CPU does not have%s; build it for this CPU (target=)",
+                      function->name, name, strncmp(name, "amx-", 4) ? "" : ", or the system does not let this process use");
 }
 
 static int find_weights(RdModel *model, const void **weights) {

@@ -20,17 +20,29 @@ static int open_weights(const RdPackage *package, RdOptions *options, char path[
 }
 
 static int check_digest(const RdPackage *package, const RdModel *model) {
-  uint64_t nbytes = package->library->weights_nbytes;
+  uint64_t nbytes = package->weights_nbytes ? package->weights_nbytes : package->library->weights_nbytes;
   if (!model->mapped || !package->digest) return 0;
   if (model->mapped_nbytes == nbytes + 64 && memcmp((const char *)model->mapped + nbytes, package->digest, 64) == 0) return 0;
   return rd_set_error(RD_VALUE_ERROR, "the weights file '%s' belongs to another model", model->options.weights_file);
 }
 
+int rd_package_library(const RdPackage *package, const RdLibrary **library) {
+  int32_t chosen;
+  *library = package->library;
+  if (!package->num_levels) return RD_OK;
+  int status = rd_package_level(package->levels, package->num_levels, &chosen);
+  if (!status) *library = package->levels[chosen].library;
+  return status;
+}
+
 static int open_new(RdPackage *package, const RdOptions *given, RdModel **model) {
   char path[4096];
   RdOptions options = given ? *given : (RdOptions){0};
-  int status = open_weights(package, &options, path);
-  if (!status) status = roundel_open(package->library, &options, model);
+  const RdLibrary *library;
+  *model = NULL;
+  int status = rd_package_library(package, &library);
+  if (!status) status = open_weights(package, &options, path);
+  if (!status) status = roundel_open(library, &options, model);
   if (status) return status;
   status = check_digest(package, *model);
   (*model)->options.weights_file = NULL; /* `path` ends here */

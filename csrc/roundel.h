@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /* The number changes whenever a structure below changes; code built for another number is refused at open. */
-#define RD_ABI 4u
+#define RD_ABI 5u
 
 /* ---- Tensors: DLPack's own structure, repeated here so that nothing else is needed ------------------------------- */
 #ifndef DLPACK_DLPACK_H_

@@ -120,20 +120,29 @@ RD_API int rd_time_calls(RdModel *model, int32_t function, DLTensor ***sets, int
 
 /* cpu.c: the first of the named features that this CPU lacks, or NULL */
 const char *cpu_lacks(const char *features, char name[64]);
+const char *library_lacks(const RdLibrary *library, const RdFunction **function, char name[64]); /* of those that its functions need */
 
 /* ffi.c: tvm-ffi, if the process has it */
 int ffi_call_global(Context *ctx, const char *name, int32_t nargs, const RdArg *args, DLTensor *result); /* -1: unknown */
 void ffi_take_raised(Context *ctx); /* its raised error becomes the context's message */
 
+/* levels.c: one model built for several CPUs of a family, of which a process runs the best that its CPU can */
+typedef struct { const char *name; const RdLibrary *library; } RdLevel;
+RD_API int rd_package_level(const RdLevel *levels, int32_t count, int32_t *chosen); /* levels: the best first; ROUNDEL_LEVEL names one */
+
 /* package.c: a library with its weights, as a shipped file holds them */
 typedef struct {
-  const RdLibrary *library;
+  const RdLibrary *library; /* of several levels that for the smallest CPU */
   const void *weights;      /* embedded, or NULL */
   const char *weights_file; /* beside the file that holds this structure, or NULL */
   const char *digest;       /* 64 characters that end the weights file */
   _Atomic(RdModel *) model; /* opened by the first run */
   _Atomic uint32_t lock;
+  int32_t num_levels; /* 0: `library` is the only one */
+  const RdLevel *levels;
+  uint64_t weights_nbytes; /* of all levels together; 0: what `library` says */
 } RdPackage;
+RD_API int rd_package_library(const RdPackage *package, const RdLibrary **library); /* the level to be run here */
 RD_API int rd_package_open(RdPackage *package, const RdOptions *options, RdModel **model);
 RD_API void rd_package_close(RdPackage *package); /* the shared model, which no run may be using; the next run opens it again */
 RD_API int rd_package_set_num_threads(RdPackage *package, int num_threads);

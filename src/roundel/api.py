@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .runtime.executable import Executable
     from .runtime.model import Model
     from .target import TargetLike
+    from .target.levels import Level
     from .tune import Result, Task
     from .tune.measured import Measured
 
@@ -39,7 +40,8 @@ _MOST_SIZE = 1 << 46  # of a dimension: what processors of today can address
 
 
 @readable
-def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None,  # noqa: A001
+def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | Sequence[TargetLike] | None = None,  # noqa: A001
+            threads: int | None = None,
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | Sequence[Any] | bool | None = None,
             verify: bool | None = None, hot: Sequence[Mapping[str, int]] = (), accuracy: str | None = None, precision: str | None = None,
             weights: str | None = None, bounds_checks: bool | None = None, libraries: str | None = None, choices: Mapping[str, Any] | None = None,
@@ -68,7 +70,8 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     Where it runs:
 
     - ``target``: a name of ``roundel targets``, or such as ``"llvm -mcpu=znver3"``. Default:
-      this machine.
+      this machine. A list of machines, or ``"x86-64-any"`` and ``"aarch64-any"``, gives one file
+      for all of them, of which the best that the processor can run is chosen when it is opened.
     - ``threads``: the most threads of one call. Default: all cores that the process may use.
 
     Numbers:
@@ -113,6 +116,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     from .origin import origin
     from .target import Target
     from .target.host import target_for
+    from .target.levels import levels_of
     from .tune.measured import measured_for
 
     options.check_environment()
@@ -121,22 +125,22 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     hot = [sizes_of_dimensions(sizes) for sizes in ([hot] if isinstance(hot, Mapping) else hot)]
     given = {name: value for name, value in (("accuracy", accuracy), ("precision", precision), ("weights", weights), ("bounds_checks", bounds_checks),
                                             ("libraries", libraries)) if value is not None}
-    files = _files(model)
-    is_library = target is None or not Target(target).ending  # the cache keeps no others
-    pipeline = _pipeline_of(target) if pipeline is None else pipeline
+    files, levels = _files(model), levels_of(target)
+    is_library = target is None or bool(levels) or not Target(target).ending  # the cache keeps no others
+    pipeline = _pipeline_of(target) if pipeline is None and not levels else pipeline
     kept = is_library and pipeline is None and not (verify or observers or profile) and files is not None
     if kept and files is not None and options.get("cache") and _is_large(files) and not files.known:
         _get_ready(files)
-    machine = target if files is None else target_for(target, files.nbytes)  # else the module tells whether it is worth measuring
+    machine = levels or (target if files is None else target_for(target, files.nbytes))  # else the module tells whether it is worth measuring
     arguments = {"target": target, "threads": threads, "dynamic": dynamic, "choices": choices, "records": records, "options": given}
     with options.override(**given):
-        measured = measured_for(records, machine, threads)
+        measured = None if levels else measured_for(records, machine, threads)
         asked = Choices.of(choices)
         known = (str(machine), repr(dynamic), repr(hot), repr(asked), *([] if measured is None else [measured.digest]))
         key = cache.model_key(files, (*known, *_library_versions(measured, [name for _, name in asked.asked]))) if kept else None
     if (found := _from_cache(key, threads)) is not None:
         _log.info("loaded %s from the cache in %.3f s", _name(model), time.perf_counter() - begun)
-        found.origin = origin(model, example_inputs, arguments, found.metadata)
+        found.origin = origin(model, example_inputs, arguments | _running(levels, found), found.metadata)
         return found
     if key is not None and files is not None and _is_large(files):
         _get_ready(files)
@@ -153,8 +157,14 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     _log.info("compiled %s in %.2f s%s", _name(model), time.perf_counter() - begun, f", {measured}" if measured is not None else "")
     loaded = _of_entry(entry, threads)  # its weights are mapped, where linking in memory needs a copy of them
     loaded = loaded if loaded is not None else _in_memory(built, files, threads, profile)
-    loaded.origin = origin(model, example_inputs, arguments, loaded.metadata)
+    loaded.origin = origin(model, example_inputs, arguments | _running(levels, loaded), loaded.metadata)
     return loaded
+
+
+def _running(levels: Sequence[Level], model: Model) -> dict[str, Any]:
+    """The target that a model of several was opened for, as an argument."""
+    found = next((level.target for level in levels if level.name == model.metadata["level"]), None)
+    return {} if found is None else {"target": found}
 
 
 def _pipeline_of(target: TargetLike | None) -> Sequence[Any] | None:
@@ -201,7 +211,7 @@ def _built(model: Any, files: ModelFiles | None, key: str | None, module: Callab
     from concurrent.futures import ThreadPoolExecutor
 
     from . import cache
-    from .driver import compile_module
+    from .driver import compile_levels, compile_module
     from .ir import cache_folder
     from .passes.garbage import rare_collection
     from .passes.progress import shown
@@ -217,7 +227,8 @@ def _built(model: Any, files: ModelFiles | None, key: str | None, module: Callab
     with cache_folder.new_folder() if key is not None else nullcontext() as folder:
         with shown(f"compiling {_name(model)}"), rare_collection(), ThreadPoolExecutor(1, "roundel-source") as thread:
             source = thread.submit(_source, model, files)
-            built = compile_module(module(), weights_file=folder and folder / "weights", notes=notes, **settings)
+            made = compile_levels if isinstance(settings["target"], tuple) else compile_module
+            built = made(module(), weights_file=folder and folder / "weights", notes=notes, **settings)
         if key is None or folder is None or files is None:
             return built, None
         from .build.kept import keep

@@ -11,10 +11,12 @@ from typing import Any
 from .backends.libraries import libraries
 from .build import Built
 from .build import compile_module as build_objects
+from .build import levels as build_levels
 from .build.ahead import working_ahead
-from .build.build import as_module, machine_spec
+from .build.build import ALONE, Beside, as_module, machine_spec
 from .build.interface import told_apart
 from .build.kernels import start_processes
+from .build.levels import BuiltLevels
 from .builder import shared_programs
 from .graph.algorithms.attention import attention
 from .graph.algorithms.check_choices import check_choices
@@ -64,6 +66,7 @@ from .strategy.program import scheduled_once
 from .strategy.records import Records
 from .target import Target, TargetLike
 from .target.host import target_for
+from .target.levels import Level
 
 Transform = Callable[[IRModule], IRModule]
 
@@ -119,17 +122,31 @@ def prepare(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequen
 
 def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline: Sequence[Transform] | None = None, observers: Sequence[Any] = (),
                    verify: bool = False, weights_file: Path | None = None, notes: Callable[[], Mapping[str, Any]] = dict,
-                   choices: Mapping[str, Any] | None = None, records: Records | None = None) -> Built:
-    """Objects of the whole module, ready to be loaded or saved; ``weights_file`` and ``notes`` as for ``build``, ``choices`` and ``records`` as for
-    ``prepare``. Raises RoundelError."""
+                   choices: Mapping[str, Any] | None = None, records: Records | None = None, beside: Beside = ALONE) -> Built:
+    """Objects of the whole module, ready to be loaded or saved; ``weights_file``, ``notes`` and ``beside`` as for ``build``, ``choices`` and ``records`` as
+    for ``prepare``. Raises RoundelError."""
     target = target_of(target, mod)
 
     def made() -> Built:
         with working_ahead(machine_spec(target) if start_processes(mod) else None):
             prepared = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify, choices=choices, records=records)
-            return build_objects(prepared, weights_file=weights_file, notes=notes)
+            return build_objects(prepared, weights_file=weights_file, notes=notes, beside=beside)
 
     return with_room(mod, made)
+
+
+def compile_levels(mod: IRModule, *, target: Sequence[Level], notes: Callable[[], Mapping[str, Any]] = dict, weights_file: Path | None = None,
+                   **settings: Any) -> BuiltLevels:
+    """`compile_module` for several machines, the best first, as one file. There the weights of all follow each other, so none is written before.
+    Raises RoundelError."""
+    names = [level.name for level in target]
+    parts: list[Built] = []
+    for level in reversed(target):
+        def told(name: str = level.name) -> Mapping[str, Any]:
+            return {**notes(), "level": name, "levels": names}
+
+        parts.append(compile_module(mod, target=level.target, notes=told, beside=build_levels.beside(parts), **settings))
+    return BuiltLevels(list(zip(names, reversed(parts))))
 
 
 def build_module(mod: Any, *, target: TargetLike | None = None, threads: int | None = None, profile: bool = False, observers: Sequence[Any] = ()) -> Executable:

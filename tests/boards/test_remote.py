@@ -75,15 +75,6 @@ def test_on_an_emulated_machine(model, name):
     same(RemoteModel(rd.compile(model, target=machine.target), machine.command)(*x), rd.compile(model)(*x))
 
 
-@pytest.mark.parametrize(("target", "emulator", "lacks"), [("cortex-a76", "aarch64 with", "dotprod"), ("rv64gcv", "riscv64", "v")])
-def test_a_machine_that_lacks_an_instruction_says_so(model, target, emulator, lacks):
-    machine = MACHINES["aarch64" if "aarch64" in emulator else "riscv64"]
-    if missing := machine.missing():
-        pytest.skip(f"needs {missing}")
-    with pytest.raises(CallError, match=f"built for CPUs with {lacks}, which this CPU does not have"):
-        RemoteModel(rd.compile(model, target=target), machine.command)(*inputs(1))
-
-
 def test_a_run_that_fails_says_why(model):
     remote = RemoteModel(rd.compile(model), "")
     with pytest.raises(CallError, match="has 2 inputs, 1 were given"):

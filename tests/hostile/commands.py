@@ -32,6 +32,7 @@ NUMBERS = ["", " ", "0", "-1", "1", "2", "007", "+3", "1.5", "1e3", "nan", "inf"
 TEXTS = ["", " ", "-", "--", "=", "a", "*", "[", "\x1b[31m", "a\nb", "é", "\udcff", "\x00", "../..", "a" * 5000, "%s%n", "{0}", "None"]
 SIZES = [f"batch={n}" for n in NUMBERS] + [f"{t}=1" for t in TEXTS] + ["batch", "batch=2=3", "batch==2", "=2", "batch=2,other=3", "batch=2,batch=3"]
 TARGETS = ["", "/etc/passwd", "host", "host -cores=0", "llvm -foo=1", "llvm -mcpu=znver99", "llvm -mtriple=x-y-z", "cuda", "znver3 -dram-gbs=nan", "cortex-m4",
+           "x86-64,haswell", "haswell,", "haswell,cortex-a72", "x86-64-any -mcpu=haswell", ",",
            "{", "[]", "{\"kind\": 3}", "folder.json", "empty.json", "deep.json", "pipe.json", "absent.json", *TEXTS]
 CHOICES = ["product=plain", "product=strassen", "product=", "=plain", "product", "*=*", "[=direct"]
 LIBRARIES = ["openblas", "all", "off", "openblas,openblas", "openblas,", ",", "nothing", *TEXTS]
@@ -53,7 +54,8 @@ OPTIONS: dict[str, dict[str, list]] = {
     "compile": {"": FILES, "--output": WRITTEN, "--target": TARGETS, "--threads": NUMBERS, "--fix": SIZES, "--dim": SIZES, "--hot": SIZES, "--verify": FLAG,
                 "--accuracy": TEXTS, "--precision": [*TEXTS, "bfloat16", "auto"],
                 "--weights": [*TEXTS, "float16", "float32"], "--no-bounds-checks": FLAG, "--choose": CHOICES, "--header": FLAG,
-                "--side-file": FLAG, "--ram": [*NUMBERS, "256K", "1 MiB", "K", *TEXTS], "--db": DATABASES, "--libraries": LIBRARIES, "--json": FLAG},
+                "--side-file": FLAG, "--ram": [*NUMBERS, "256K", "1 MiB", "K", *TEXTS], "--max-size": [*NUMBERS, "1K", *TEXTS], "--db": DATABASES,
+                "--libraries": LIBRARIES, "--json": FLAG},
     "run": {"": FILES, "--input": ARRAYS, "--output-dir": FOLDERS, "--dim": SIZES, "--fix": SIZES, "--target": TARGETS, "--threads": NUMBERS, "--seed": NUMBERS,
             "--verify": FLAG, "--db": DATABASES, "--on": BOARDS, "--json": FLAG},
     "bench": {"": FILES, "--input": ARRAYS, "--target": TARGETS, "--dim": SIZES, "--fix": SIZES,

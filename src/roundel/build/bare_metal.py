@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import reprlib
 import shutil
 import struct
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from ..ir.errors import BuildError, OptionError
 from ..runtime import library, toolchain
+from .link import read_bytes
 
 _OPTIONS = ("-std=c99", "-O2", "-fno-math-errno", "-fno-trapping-math", "-ffunction-sections", "-fdata-sections", "-w")
 _GNU_ARM, _GNU_RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
@@ -128,14 +128,6 @@ def is_no_board(cpu: str) -> OptionError:
     """The error for ``ram`` on a machine with a system."""
     return OptionError(f"how much memory a model takes is known for machines without a system, not for {cpu}",
                        hint="compile it for one, such as cortex-m4, or leave ram out")
-
-
-def read_bytes(text: str) -> int:
-    """``256K``, ``1M`` or ``65536`` as a number of bytes. Raises OptionError."""
-    found = re.fullmatch(r"([0-9]{1,15})\s*([KM]?)(i?B)?", text.strip(), re.IGNORECASE)
-    if found is None:
-        raise OptionError(f"{reprlib.repr(text)} is no size of a memory", hint="write 65536, 256K or 1M")
-    return int(found[1]) << {"": 0, "K": 10, "M": 20}[found[2].upper()]
 
 
 _WRITABLE, _LOADED, _EMPTY = 1, 2, 8  # flags of a section; the type of one that takes no room in the file

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from .. import __version__
 from ..codegen import Function, backend_of
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, options, tir
 from ..ir.dtype import VOID
-from ..ir.errors import BuildError
+from ..ir.errors import BuildError, OptionError
 from ..ir.visit import statements, walk
 from ..lower.facts import facts_of
 from ..passes.garbage import rare_collection
@@ -33,9 +33,25 @@ from .link import link
 from .units import Unit, Units
 from .weights import Pieces, write_side_file
 
+LIBRARY = "roundel_library"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a model is compiled beside, to be linked into one file with it. ``label`` tells its symbols from those of the others, whose weights (offset
+    and bytes by key) take the first ``nbytes``: it uses what it needs of them, and its others lie behind."""
+
+    label: str = ""
+    offsets: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    nbytes: int = 0
+
+
+ALONE = Beside()
+
 
 class Built:
-    """Compiled objects with what is needed to link them: in memory (``load``) or to a file (``save``)."""
+    """Compiled objects with what is needed to link them: in memory (``load``) or to a file (``save``). ``symbols``: of the kernels that the first
+    objects are; ``library``: of the structure that describes the functions."""
 
     def __init__(
         self,
@@ -48,11 +64,15 @@ class Built:
         metadata: dict[str, Any],
         spec: MachineSpec,
         written: Path | None = None,
+        symbols: Sequence[str] = (),
+        library: str = LIBRARY,
     ) -> None:
+        self.symbols, self.library = symbols, library
         self.objects, self.functions, self.weights, self.offsets = objects, functions, weights, offsets
         self.nbytes, self.target, self.metadata, self.written = nbytes, target, metadata, written
         self.spec = spec
         self.captured: dict[str, np.ndarray] = {}
+        self.levels: list[tuple[str, str]] = []
 
     def capture(self) -> None:
         """Hold the weights in memory of our own. Until then they may lie in the model's file or in tensors of the user's, or be made from
@@ -68,13 +88,17 @@ class Built:
 
     def load(self, *, threads: int | None = None, profile: bool = False) -> Executable:
         """Link in this process and open."""
-        address, keep = link_in_memory(backend_of(self.spec.backend).linkable(self.objects, self.spec), library.symbols(), "roundel_library")
-        self.capture()
-        arrays = [self.captured[key] for f in self.functions for key in f.constants]
-        made = Executable.from_address(address, constants=arrays, threads=threads, profile=profile, keep=(keep, self))
+        (address,), keep = link_in_memory(backend_of(self.spec.backend).linkable(self.objects, self.spec), library.symbols(), self.library)
+        made = self.opened(address, keep, threads, profile)
         made.built, made.code = self, self.object_of
         made.save = self.save
         return made
+
+    def opened(self, address: int, keep: Any, threads: int | None, profile: bool) -> Executable:
+        """What is at an address of this process, which ``keep`` holds in memory, with these weights."""
+        self.capture()
+        arrays = [self.captured[key] for f in self.functions for key in f.constants]
+        return Executable.from_address(address, constants=arrays, threads=threads, profile=profile, keep=(keep, self))
 
     def object_of(self, symbol: str) -> bytes:
         """The object that defines a symbol."""
@@ -94,6 +118,8 @@ class Built:
 
             raise is_no_board(self.spec.cpu)
         path, weights = Path(path), self.blob() if self.nbytes else None
+        if options.get("max_size") is not None and self.spec.ending:
+            raise OptionError(f"max_size is for libraries and objects, and {path.name} is neither", hint="leave it out")
         if path.suffix == self.spec.ending == ".c" or (self.spec.is_bare and path.suffix == ".o"):
             return self._save_source(weights, path, header=header, **options)
         if self.spec.ending == ".wasm":
@@ -108,6 +134,7 @@ class Built:
             self.target,
             functions=[f.name for f in self.functions],
             header=[f.info for f in self.functions] if header else (),
+            levels=self.levels,
             **options,
         )
 
@@ -203,11 +230,11 @@ def _called(mod: IRModule) -> set[str]:
 @rare_collection()
 def compile_module(
     mod: IRModule, target: TargetLike | None = None, *, pipeline: Sequence[Callable] | None = None, weights_file: Path | None = None,
-    notes: Callable[[], Mapping[str, Any]] = dict, accept: Callable[[Mapping[str, str]], None] | None = None,
+    notes: Callable[[], Mapping[str, Any]] = dict, accept: Callable[[Mapping[str, str]], None] | None = None, beside: Beside = ALONE,
 ) -> Built:
     """Lower what is not lowered, generate, compile. ``weights_file``: where weights may be written to while others compile kernels, for
     ``save`` to have them. ``notes``: what the metadata is to tell besides, asked for at the end. ``accept`` hears the symbols of kernels by name, equal
-    for equal code, before machine code is made, and may raise what ends it. Raises BuildError."""
+    for equal code, before machine code is made, and may raise what ends it. ``beside``: with what it will share a file. Raises BuildError."""
     target, mod = target if target is not None else mod.attrs.get("target"), told_apart(mod)
     left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
     if left:
@@ -231,21 +258,21 @@ def compile_module(
         made += units.kernels()
         if accept is not None:
             accept(units.symbols)
-    functions, hosts = _hosts(mod, units, is_timed=spec.backend != "c")  # C source is for where nothing tells the time
+    functions, hosts = _hosts(mod, units, beside.label, is_timed=spec.backend != "c")  # C source is for where nothing tells the time
     weights = {key: _constant(mod, key) for key in dict.fromkeys([*keys, *(key for f in functions for key in f.constants)])}
-    offsets, nbytes = layout(weights)
+    offsets, nbytes = layout(weights, beside)
     features = backend_of(spec.backend).features(spec, functools.partial(_called, mod))
     facts = {"version": __version__, "target": str(Target.host() if target is None else Target(target)), "triple": spec.triple, "cpu": spec.cpu,
              "features": features, "options": dict(options.shaping_code()), "kernels": _kernels(mod, functions, units),
              **notes(), **_extra(mod)}
     text = metadata.dump([f.info for f in functions], **facts)
-    emitted = host_module(functions, hosts, spec, features, offsets, nbytes, text)
+    emitted = host_module(functions, hosts, spec, features, offsets, nbytes, text, beside.label)
     host = Unit("host functions", "host", emitted.text, emitted.pipeline, emitted.risky)
     made.append(host)
     isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
     objects = [*done.values(), *compile_units(made, spec, isolated=isolated), *imported_objects(mod, spec)]
-    return Built(objects, functions, weights, offsets, nbytes, target, facts, spec,
-                 written if len(weights) == len(keys) else None)
+    return Built(objects, functions, weights, offsets, nbytes, target, facts, spec, written if len(weights) == len(keys) else None,
+                 [*done, *(unit.symbol for unit in made[:-1])], LIBRARY + beside.label)
 
 
 def _host_constants(mod: IRModule) -> list[str]:
@@ -275,7 +302,7 @@ def _extra(mod: IRModule) -> dict[str, Any]:
     return json.loads(json.dumps(dict(found))) if found else {}
 
 
-def _hosts(mod: IRModule, units: Units, is_timed: bool) -> tuple[list[Interface], list[Function]]:
+def _hosts(mod: IRModule, units: Units, label: str, is_timed: bool) -> tuple[list[Interface], list[Function]]:
     functions: list[Interface] = []
     hosts: list[Function] = []
     has_host = any(isinstance(f, tir.PrimFunc) and f.attrs.get("kind") == "host" for _, f in mod.items())
@@ -291,7 +318,7 @@ def _hosts(mod: IRModule, units: Units, is_timed: bool) -> tuple[list[Interface]
             functions[-1].constants = list(units.constants[name])
             functions[-1].kernels = [name]
             continue
-        symbol = f"rd.host.{len(functions)}"
+        symbol = f"rd{label}.host.{len(functions)}"
         func, kernels = with_sizes(func), facts_of(func).callees
         if is_timed:
             func = _Timed(kernels).rewrite(func)
@@ -330,11 +357,12 @@ def _constant(mod: IRModule, key: str) -> ConstData:
         ) from None
 
 
-def layout(weights: Mapping[str, ConstData]) -> tuple[dict[str, tuple[int, int]], int]:
-    """Offset and bytes of each constant in the weights, 64-byte aligned, and the total."""
-    offsets: dict[str, tuple[int, int]] = {}
-    end = 0
+def layout(weights: Mapping[str, ConstData], beside: Beside = ALONE) -> tuple[dict[str, tuple[int, int]], int]:
+    """Offset and bytes of each constant in the weights, 64-byte aligned, and the total; with those of others ``beside`` it, which come first."""
+    offsets, end = dict(beside.offsets), beside.nbytes
     for key, constant in weights.items():
+        if key in offsets:
+            continue
         start = (end + 63) // 64 * 64
         offsets[key] = start, constant.nbytes
         end = start + constant.nbytes

@@ -25,18 +25,19 @@ def host_module(
     offsets: Mapping[str, tuple[int, int]],
     weights_nbytes: int,
     metadata: str,
+    label: str = "",
 ) -> Emitted:
-    """The unit of the host functions ``hosts`` and of the library's description. ``features``: those that it demands of a processor; ``offsets``: offset
-    and bytes of each constant by key.
+    """The unit of the host functions ``hosts`` and of the library's description, with a ``label`` in its symbols. ``features``: those that it demands
+    of a processor; ``offsets``: offset and bytes of each constant by key.
     Raises BuildError."""
     backend, written = backend_of(spec.backend), list(hosts)
     described = []
     for k, f in enumerate(functions):
-        made = _Described(f, f"rd.{k}")
+        made = _Described(f, f"rd{label}.{k}")
         described.append(made.record(offsets, features))
         written += made.functions
     library = Record("RdLibrary", (Number(32, ABI), Number(32, len(functions)), Array.of(described), Number(64, weights_nbytes), Text(metadata)))
-    return backend.emit(written, spec, [Data("roundel_library", library)])
+    return backend.emit(written, spec, [Data(f"roundel_library{label}", library)])
 
 
 def _texts(names: Sequence[str]) -> Array:

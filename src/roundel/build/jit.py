@@ -31,8 +31,8 @@ def _linker() -> Any:
     return memory_linker(machine)
 
 
-def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export: str) -> tuple[int, Any]:
-    """The address of ``export`` and what keeps the code in memory. ``imports``: symbols and their addresses."""
+def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], *exports: str) -> tuple[list[int], Any]:
+    """The addresses of the ``exports`` and what keeps the code in memory. ``imports``: symbols and their addresses."""
     import llvmlite.binding as llvm
 
     _check_machine(objects)
@@ -41,10 +41,12 @@ def link_in_memory(objects: Sequence[bytes], imports: Mapping[str, int], export:
         library.add_object_img(content)
     for name, address in imports.items():
         library.import_symbol(name, address)
-    library.add_current_process().export_symbol(export)
+    library.add_current_process()
+    for export in exports:
+        library.export_symbol(export)
     try:
         tracker = library.link(_linker(), f"roundel_{next(_numbers)}")
-        return tracker[export], tracker
+        return [tracker[export] for export in exports], tracker
     except RuntimeError as error:
         missing = _nowhere(objects, imports)
         raise BuildError(

@@ -30,7 +30,7 @@ def keep(built: Built, folder: Path) -> None:
     """Write the model into a folder. Raises BuildError where it cannot be shipped, OSError where the disk refuses."""
     built.save(folder / "model.so", side_file=True)
     with zipfile.ZipFile(folder / "model.parts", "w") as parts:
-        parts.writestr(_FACTS, json.dumps({"functions": [f.info.to_json() for f in built.functions], "nbytes": built.nbytes,
+        parts.writestr(_FACTS, json.dumps({"functions": [f.info.to_json() for f in built.functions], "nbytes": built.nbytes, "levels": built.levels,
                                                 "target": None if built.target is None else str(built.target)}))
         for index, content in enumerate(built.objects):
             parts.writestr(f"{index}.o", content)
@@ -44,7 +44,8 @@ def link_again(entry: Entry, out: str | Path, *, header: bool = False, **options
     weights = _weights(entry, facts["nbytes"]) if facts["nbytes"] else None
     infos = [FunctionInfo.from_json(f) for f in facts["functions"]]
     target = Target(facts["target"]) if facts.get("target") else None
-    return link(objects, weights, out, target, functions=[i.name for i in infos], header=infos if header else (), **options)
+    return link(objects, weights, out, target, functions=[i.name for i in infos], header=infos if header else (),
+                levels=facts["levels"], **options)
 
 
 def _weights(entry: Entry, nbytes: int) -> Pieces:

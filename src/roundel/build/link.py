@@ -7,6 +7,7 @@ import hashlib
 import mmap
 import platform
 import re
+import reprlib
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -53,9 +54,8 @@ _RELOCATABLE = ("-r", "-nostdlib", "-O1", "-fPIC", "-w")
 
 _STUB = """\
 #include "runtime.h"
-extern const RdLibrary roundel_library;
 extern const char roundel_weights[];
-{side_file}RD_API RdPackage roundel_package = {{&roundel_library, {weights}, {weights_file}, {digest}, 0, 0}};
+{levels}{side_file}RD_API RdPackage roundel_package = {{&{library}, {weights}, {weights_file}, {digest}, 0, 0, {num_levels}, {known}, {nbytes}}};
 RD_API const char *{name}_last_error(void) {{ return roundel_last_error(); }}
 RD_API void {name}_release(DLTensor *output) {{
   RdModel *model;
@@ -100,6 +100,8 @@ def link(
     name: str | None = None,
     side_file: bool = False,
     header: Sequence[FunctionInfo] = (),
+    levels: Sequence[tuple[str, str]] = (),
+    max_size: str | int | None = None,
 ) -> Path:
     """Write ``out``, a shared library or, where its name ends in ``.o``, an object to link statically (with ``-lm -lpthread``);
     returns its path. One of ``objects`` defines ``roundel_library``.
@@ -107,8 +109,9 @@ def link(
     ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
     above 1 GiB) written to ``<stem>.weights`` (of an object: ``<name>.weights``) beside ``out`` and mapped when the model is opened. ``name`` (default:
     the file's) begins the names of the C functions; those in ``header`` are declared in ``<stem>.h`` beside ``out``. ``target`` gives the triple of
-    another machine; None is this one. Raises BuildError with the linker's words or the disk's, OptionError for another ending; nothing is left behind
-    then.
+    another machine; None is this one. ``levels``: where there are several libraries, name and symbol of each, the best first.
+    ``max_size``: the most bytes that the file and its weights may have, ``"40M"`` or a number. Raises BuildError with the linker's words or the disk's,
+    OptionError for another ending; nothing is left behind then.
     """
     out = Path(out)
     toolchain.check_output(out)
@@ -126,7 +129,7 @@ def link(
         work = toolchain.temporary_folder("roundel-link-")
         outputs.callback(shutil.rmtree, work, ignore_errors=True)
         placed = _place_weights(weights, out, work, side_file, this_family() if target is None else family_of(target.triple), outputs)
-        (work / "stub.c").write_text(_stub(name, functions, placed))
+        (work / "stub.c").write_text(_stub(name, functions, placed, levels))
         (work / "exports.map").write_text(_EXPORTS % name)
         paths = [*work.glob("weights.o")]
         for i, content in enumerate(objects):
@@ -143,6 +146,8 @@ def link(
             exports = f"-Wl,--version-script={work / 'exports.map'}"
             toolchain.run([*command, *_LINK, exports, *parts, *libraries, "-o", linked])
         _fill(linked, placed, temporary, closed=out.suffix != ".o")
+        if max_size is not None:
+            _check_size(temporary.stat().st_size + (placed.nbytes if placed.weights_file else 0), read_bytes(str(max_size)), placed.nbytes, levels)
     if header:
         write_header(out.with_suffix(".h"), header, name)
     return out
@@ -207,14 +212,22 @@ class _Placed:
     digest: str = ""
 
 
-def _stub(name: str, functions: Sequence[str], placed: _Placed) -> str:
+def _levels(levels: Sequence[tuple[str, str]]) -> str:
+    """The table of a file's libraries."""
+    declared = "".join(f"extern const RdLibrary {symbol};\n" for _, symbol in levels or [("", "roundel_library")])
+    listed = ", ".join(f'{{"{c_string(name)}", &{symbol}}}' for name, symbol in levels)
+    return declared + (f"static const RdLevel levels[] = {{{listed}}};\n" if levels else "")
+
+
+def _stub(name: str, functions: Sequence[str], placed: _Placed, levels: Sequence[tuple[str, str]]) -> str:
     side_file, weights_file, digest = "", "0", "0"
     if placed.weights_file:
         mark, kept = (",".join(map(str, data)) for data in (_NAME, encoded_name(placed.weights_file)))
         side_file = f"static const struct {{ unsigned char mark[{len(_NAME)}], name[{NAME_ROOM}]; }} side_file = {{ {{{mark}}}, {{{kept}}} }};\n"
         weights_file, digest = "(const char *)side_file.name", f'"{placed.digest}"'
     text = _STUB.format(name=name, version=c_string(__version__), weights="roundel_weights" if placed.embedded else "0", side_file=side_file,
-                        weights_file=weights_file, digest=digest)
+                        weights_file=weights_file, digest=digest, levels=_levels(levels), library=levels[-1][1] if levels else "roundel_library",
+                        num_levels=len(levels), known="levels" if levels else "0", nbytes=placed.nbytes)
     for function in functions:
         text += _ENTRY.format(entry=entry_name(name, function), function=c_string(escape.name(function)))
         if function.isidentifier() and function.isascii():
@@ -247,6 +260,23 @@ def _fill(linked: Path, placed: _Placed, out: Path, closed: bool) -> None:
             name_at = content.find(_NAME) + len(_NAME) if placed.weights_file else 0
             if closed:
                 sink.write(Trailer(len(image), start, placed.nbytes, name_at, digest).sealed(head, tail).pack())
+
+
+def _check_size(nbytes: int, most: int, weights: int, levels: Sequence[tuple[str, str]]) -> None:
+    if nbytes <= most:
+        return
+    names = ", ".join(name for name, _ in levels)
+    raise BuildError(f"the model takes {nbytes:,} bytes, and may take {most:,}", why=f"its weights are {weights:,} of them" + (
+        f", laid out for each size of vectors of its levels ({names})" if levels else ""),
+        hint=f'{"leave out levels, or " if levels else ""}store the weights in 16 bits (weights="float16")')
+
+
+def read_bytes(text: str) -> int:
+    """``256K``, ``1M`` or ``65536`` as a number of bytes. Raises OptionError."""
+    found = re.fullmatch(r"([0-9]{1,15})\s*([KMG]?)(i?B)?", text.strip(), re.IGNORECASE)
+    if found is None:
+        raise OptionError(f"{reprlib.repr(text)} is no number of bytes", hint="write 65536, 256K or 1M")
+    return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30}[found[2].upper()]
 
 
 def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None) -> Path:

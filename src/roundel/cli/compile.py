@@ -6,6 +6,7 @@ from __future__ import annotations
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -29,6 +30,7 @@ def compile_command(
     side_file: bool = typer.Option(False, "--side-file", help="Keep the weights in a file beside the library, mapped when it is loaded."),
     ram: str = typer.Option(None, "--ram", help="The memory of a board without a system (65536, 256K, 1M): a model that needs more is refused, with how "
                             "much it needs."),
+    max_size: str = typer.Option(None, "--max-size", help="The most bytes (4000000, 40M, 1G) that the library and its weights may have; more is an error."),
     as_json: bool = JSON,
 ) -> None:
     """Compile a model to a shared library that needs nothing but libc, to an object, to C source or to WebAssembly."""
@@ -45,7 +47,7 @@ def compile_command(
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, precision=precision, weights=weights,
                            bounds_checks=bounds_checks, choices=chosen(choose))
     with shown(f"writing {output}"):
-        path = compiled.save(output, side_file=side_file, header=header, **({} if ram is None else {"ram": ram}))
+        path = compiled.save(output, side_file=side_file, header=header, **{k: v for k, v in {"ram": ram, "max_size": max_size}.items() if v is not None})
     activations = None
     with suppress(CallError):  # it depends on symbolic sizes, or the target is another machine
         activations = compiled.arena_nbytes()
@@ -59,6 +61,8 @@ def compile_command(
     if activations is not None:
         sizes += f", activations {activations / 1e6:.1f} MB"
     console.print(f"[bold]{markup(str(path))}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
+    if levels := compiled.metadata.get("levels"):
+        console.print(f"  levels {', '.join(levels)}; here runs {_running(compiled)}", highlight=False)
     if board := compiled.metadata.get("board"):
         stack = "" if board["stack"] is None else f", stack {board['stack']:,} bytes"
         console.print(f"  takes flash {board['flash']:,} bytes, RAM {board['ram']:,} bytes{stack}", highlight=False)
@@ -74,9 +78,19 @@ def compile_command(
 def _ending(target: str | None) -> str:
     """Of what is written for a target where nobody says under which name."""
     from ..target import Target
+    from ..target.levels import levels_of
 
+    if levels_of(target):
+        return ".so"
     made = None if target is None else Target(target)
     return ".so" if made is None else ".o" if made.is_bare else ".wasm" if made.ending == ".wasm" else ".so"
+
+
+def _running(compiled: Any) -> str:
+    """The level of a model that this machine runs."""
+    from ..runtime import ForeignModel
+
+    return "none of them" if isinstance(compiled, ForeignModel) else str(compiled.metadata["level"])
 
 
 def _header(path: Path) -> Path:

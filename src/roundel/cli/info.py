@@ -46,12 +46,13 @@ def gathered(path: Path, *, verify: bool = False, sizes: dict[str, int] | None =
         machine = saved.machine
     known_dims((d for f in functions.values() for i in f.inputs for d in i.shape if isinstance(d, str) and d.isidentifier()), sizes or {})
     facts: dict[str, Any] = {"file": str(path), "version": notes.get("version"), "machine": machine, "runs_here": machine == this_family()}
-    facts |= {name: notes.get(name) for name in ("target", "cpu", "features", "options", "source")}
+    facts |= {name: notes.get(name) for name in ("target", "cpu", "features", "levels", "options", "source")}
     facts["functions"] = [{"name": f.name, "inputs": tensor_facts(f.inputs), "outputs": tensor_facts(f.outputs)} for f in functions.values()]
-    facts |= {"code": code, "weights": weights, "weights_file": beside, "verified": verified, "activations": None, "threads": None}
+    facts |= {"code": code, "weights": weights, "weights_file": beside, "verified": verified, "activations": None, "threads": None, "level": None}
     if facts["runs_here"]:
         try:
             executable = load_executable(path)
+            facts["level"] = executable.metadata.get("level")
             facts["threads"] = executable.num_threads
             with contextlib.suppress(RoundelError):  # a symbolic size was not given
                 facts["activations"] = max(executable[name].arena_nbytes(**sizes or {}) for name in functions)
@@ -75,7 +76,8 @@ def table(facts: dict[str, Any]) -> Any:
     rows = [
         ("file", facts["file"]), ("verified", facts["verified"]), ("made by", f"Roundel {facts['version']}" if facts["version"] else "unknown"),
         ("source", " ".join(filter(None, [source.get("file") or source.get("kind"), source.get("sha256") and f"sha256 {source['sha256']}"]))),
-        ("target", facts["target"] or facts["machine"]), ("needs", " ".join(facts["features"] or ()) or "nothing special"), ("runs here", here),
+        ("target", facts["target"] or facts["machine"]), ("levels", _levels(facts)), ("needs", " ".join(facts["features"] or ()) or "nothing special"),
+        ("runs here", here),
         ("options", "  ".join(f"{k} {v}" for k, v in (facts["options"] or {}).items())),
     ]
     for f in facts["functions"]:
@@ -92,6 +94,11 @@ def table(facts: dict[str, Any]) -> Any:
         if value:
             out.add_row(name, Text(message(value)))
     return out
+
+
+def _levels(facts: dict[str, Any]) -> str:
+    here = f"; this machine runs {facts['level']}" if facts["level"] else ""
+    return ", ".join(facts["levels"]) + here if facts["levels"] else ""
 
 
 def _bytes(count: int) -> str:

@@ -75,7 +75,7 @@ class Option:
 
 REGISTRY: dict[str, Option] = {}
 # Variables that are read elsewhere: by the C runtime and its tests, and an option of a room that may not be imported yet.
-_OTHER_VARIABLES = {"ROUNDEL_BENCH_MODELS", "ROUNDEL_CACHE_SIZE", "ROUNDEL_SPIN_US", "ROUNDEL_SHUFFLE", "ROUNDEL_POISON"}
+_OTHER_VARIABLES = {"ROUNDEL_BENCH_MODELS", "ROUNDEL_CACHE_SIZE", "ROUNDEL_SPIN_US", "ROUNDEL_SHUFFLE", "ROUNDEL_POISON", "ROUNDEL_LEVEL"}
 _log = logging.getLogger("roundel.options")
 _overrides: ContextVar[dict[str, Any]] = ContextVar("roundel_options", default={})  # noqa: B039
 

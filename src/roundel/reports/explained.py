@@ -105,8 +105,9 @@ def _of_compiled(model: Model, sizes: dict[str, int], seconds: float) -> Explain
             if (found := times.get(row["kernel"])) is not None and found.calls:
                 row |= {"calls": found.calls, "measured_ms": found.milliseconds / found.calls}
         rows.sort(key=lambda r: -r.get("calls", 0) * r.get("measured_ms", 0.0))
-    source_of = model.metadata.get("source", {})
-    return Explained(f"{source_of.get('file') or source_of.get('kind', 'model')}, compiled: its kernels as its file tells of them", rows, [], None)
+    source_of, level = model.metadata.get("source", {}), model.metadata.get("level")
+    which = f" (level {level} of {', '.join(model.metadata['levels'])})" if level else ""
+    return Explained(f"{source_of.get('file') or source_of.get('kind', 'model')}, compiled{which}: its kernels as its file tells of them", rows, [], None)
 
 
 def name_of(model: Any) -> str:

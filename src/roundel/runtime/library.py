@@ -18,7 +18,7 @@ from pathlib import Path
 from ..ir import cache_entry, cache_folder
 from ..ir.errors import BuildError
 from . import interrupt, printing, toolchain
-from .native import RdFunction, RdOptions
+from .native import RdFunction, RdLibrary, RdOptions
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 _FLAGS = ("-std=c11", "-O2", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections")
@@ -148,6 +148,8 @@ def declare(library: ctypes.CDLL) -> ctypes.CDLL:
         ("roundel_release", None, [p, p]),
         ("roundel_profile", i, [p, ctypes.c_char_p, p, p, i]),
         ("roundel_num_threads", i, [p]),
+        ("rd_package_level", i, [p, ctypes.c_int32, ctypes.POINTER(ctypes.c_int32)]),
+        ("rd_package_library", i, [p, ctypes.POINTER(ctypes.POINTER(RdLibrary))]),
     ):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

@@ -88,6 +88,10 @@ def _open(saved: SavedFile, shared: ctypes.CDLL, settings: native.RdOptions) -> 
         raise ModelError(f"{saved.path.name} was built for version {described.abi} of the runtime's interface, this is {native.ABI}",
                          hint="compile it again")
     library.declare(shared)
+    chosen = ctypes.POINTER(native.RdLibrary)()
+    if status := shared.rd_package_library(ctypes.byref(package), ctypes.byref(chosen)):
+        raise not_opened(status, saved.path.name, shared)
+    described = chosen.contents
     keep = _place_weights(saved, settings)
     handle = ctypes.c_void_p()
     if status := shared.roundel_open(ctypes.byref(described), ctypes.byref(settings), ctypes.byref(handle)):  # its weights are given and were checked

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.dtype import DType
 
-ABI = 4
+ABI = 5
 COMPUTED = -(2**63)
 SCALAR = -1
 
@@ -111,6 +111,12 @@ class RdOptions(ctypes.Structure):
     )
 
 
+class RdLevel(ctypes.Structure):
+    """A library for one of several machines, and the machine's name."""
+
+    _fields_ = (("name", c_char_p), ("library", POINTER(RdLibrary)))
+
+
 class RdPackage(ctypes.Structure):
     """A library with its weights, as they are passed from Python."""
 
@@ -121,6 +127,9 @@ class RdPackage(ctypes.Structure):
         ("digest", c_char_p),
         ("model", c_void_p),
         ("lock", c_uint32),
+        ("num_levels", c_int32),
+        ("levels", POINTER(RdLevel)),
+        ("weights_nbytes", c_uint64),
     )
 
 

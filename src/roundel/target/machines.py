@@ -143,6 +143,9 @@ MACHINES: dict[str, dict[str, Any]] = {
     "neoverse-v1": _machine(_V1, _ARM, _NEON + ",bf16,i8mm,sve", 16, 32, 4, 4, 64 * K, 1 * M, 32 * M, 2.6, 25, 240),
     "i686": _machine(_ANY_X86, _X86_32, "sse2", 16, 8, 4, 1, 32 * K, 256 * K, 2 * M, 2.0, 5, 8, cpu="pentium4"),
     "cortex-a7": _machine(_A7, _ARM_32, "neon,vfp4", 16, 16, 8, 1, 32 * K, 256 * K, 0, 1.0, 1.5, 2),  # a multiply-add of four lanes takes two cycles at least
+    "armv8-a": _machine(_A72, _ARM, "neon", 16, 32, 7, 1, 32 * K, 512 * K, 0, 1.8, 5, 8, cpu="generic"),
+    "armv8.2-a": _machine(_A76, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 512 * K, 2 * M, 2.4, 10, 18, cpu="generic"),
+    "armv8.6-a": _machine(_A76, _ARM, _NEON + ",bf16,i8mm", 16, 32, 4, 4, 64 * K, 512 * K, 4 * M, 2.8, 15, 40, cpu="generic"),
     "cortex-a53": _machine(_A53, _ARM, "neon,crc", 16, 32, 4, 1, 32 * K, 512 * K, 0, 1.4, 2.5, 4),
     "cortex-a72": _machine(_A72, _ARM, "neon,crc", 16, 32, 7, 1, 32 * K, 1 * M, 0, 1.5, 4, 5),
     "cortex-a76": _machine(_A76, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 512 * K, 2 * M, 2.4, 10, 18),
@@ -160,3 +163,9 @@ MACHINES: dict[str, dict[str, Any]] = {
     "wasm32": _machine(_ANY_WASM, _WASM, "simd128", 16, 16, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
 }
 # fmt: on
+
+LEVELS: dict[str, tuple[str, ...]] = {
+    "x86-64-any": ("x86-64", "haswell", "skylake-avx512", "cascadelake"),
+    "aarch64-any": ("armv8-a", "armv8.2-a", "armv8.6-a"),
+}
+"""Names for several machines that one file is compiled for, each with what it takes to run on all of a family (`roundel.target.levels`)."""

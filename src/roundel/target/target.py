@@ -16,7 +16,7 @@ from ..ir.digest import structural_digest
 from ..ir.errors import OptionError
 from . import keys
 from .behaviour import Behaviour
-from .machines import MACHINES
+from .machines import LEVELS, MACHINES
 from .spec import ending_of, is_bare
 
 _TYPE_BITS = {
@@ -268,6 +268,9 @@ def _parse(text: str) -> dict[str, Any]:
         raise OptionError(f"target {reprlib.repr(text)} cannot be read: {error}") from None
     if not words:
         raise OptionError("the target is empty", hint='for example "llvm -mcpu=znver3" or "host"')
+    if words[0] in LEVELS or "," in words[0]:
+        raise OptionError(f"{reprlib.repr(text)} names several machines, and one is wanted here", hint="rd.compile and `roundel compile` make one file for "
+                          f"several: here give one of {', '.join(LEVELS.get(words[0]) or words[0].split(','))}")
     if words[0] in ("host", "native"):
         start: dict[str, Any] = _fields_of(Target.host())
     elif words[0] in MACHINES:

@@ -49,6 +49,7 @@ CHECKED = (
     "movbe",
     "popcnt",
     "rdm",
+    "sse2",
     "sse3",
     "sse4.1",
     "ssse3",
