@@ -47,7 +47,7 @@ def test_sizes_of_memories(text, nbytes):
 
 
 def test_what_is_no_size_is_refused():
-    with pytest.raises(OptionError, match="'much' is no size of a memory"):
+    with pytest.raises(OptionError, match="'much' is no number of bytes"):
         bare_metal.read_bytes("much")
 
 
