@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from .ir import escape, options
 from .ir.errors import MachineError, ModelError, OptionError, RoundelError
-from .ir.module import IRModule
 from .ir.signatures import readable
-from .ir.tir import BaseFunc
 
 if TYPE_CHECKING:
     from .build import Built
     from .ir.cache_entry import Entry
+    from .ir.module import IRModule
+    from .ir.tir import BaseFunc
     from .model_files import ModelFiles
     from .quantizer import Quantized
     from .runtime.executable import Executable
@@ -169,7 +169,7 @@ def _running(levels: Sequence[Level], model: Model) -> dict[str, Any]:
 
 def _pipeline_of(target: TargetLike | None) -> Sequence[Any] | None:
     """The pipeline that was registered for a target (None: this machine); None for the default one."""
-    from .passes.of_targets import are_registered, registered_pipeline
+    from .target.pipelines import are_registered, registered_pipeline
 
     if not are_registered():
         return None
@@ -307,6 +307,8 @@ def _get_ready(files: ModelFiles) -> None:
 
 def import_model(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic: Any = None) -> IRModule:
     """Any kind of model as a module of graph functions."""
+    from .ir import IRModule
+
     if isinstance(model, IRModule):
         return model
     if type(model).__module__.startswith("roundel.quantizer"):
@@ -435,6 +437,7 @@ def auto_schedule(program: IRModule | BaseFunc, target: TargetLike | None = None
     What comes back is of the kind that was given, to print, change further, interpret or build. Raises ModelError for what is neither.
     """
     from . import driver
+    from .ir import IRModule
     from .ir.tir import PrimFunc
     from .strategy import is_unscheduled, schedule_program
 
@@ -499,6 +502,7 @@ class _Tune:
         is not used. Raises RoundelError.
         """
         from .backends import known
+        from .ir import IRModule
         from .tune.api import tune as tune_tasks
 
         begun, is_list = time.monotonic(), isinstance(model, list)
@@ -538,6 +542,7 @@ tune = _Tune()
 def _as_tuned(model: Any, example_inputs: Sequence[Any] | None, dynamic: Any) -> Any:
     """A tensor program or expression as it is, anything else as a module."""
     from . import te
+    from .ir import BaseFunc
 
     return model if isinstance(model, BaseFunc | te.Tensor) else import_model(model, example_inputs, dynamic=dynamic)
 
@@ -573,6 +578,8 @@ def load(path: str | Path, *, threads: int | None = None, verify: bool = False) 
 
 
 def _must_be_module(mod: Any) -> None:
+    from .ir import BaseFunc, IRModule
+
     if not isinstance(mod, IRModule | BaseFunc):
         raise ModelError(f"this is not a module: {type(mod).__name__}", hint="give an IRModule (rd.import_model makes one of a model) or one of its functions")
 

@@ -11,7 +11,7 @@ from benchmarks.programs import PROGRAMS
 from roundel import te
 from roundel.strategy import rules
 from roundel.strategy.choose import choose
-from roundel.strategy.contest import is_promising
+from roundel.strategy.contest import Champion, is_promising
 from roundel.strategy.cost import expected_cycles
 from roundel.strategy.generic.generic import generic
 from roundel.strategy.program import Program
@@ -67,7 +67,7 @@ def test_a_sketch_is_not_scheduled_where_it_expects_no_gain(monkeypatch, asked):
     func = pixels(97, 64, 97)
     best = schedule_program(func, FIXED, pins={"sketch": "generic"})[0]
     (sketch,) = generic(Program(func, FIXED))
-    assert is_promising(sketch, expected_cycles(func, FIXED, cores=1))  # not scheduled at all
+    assert is_promising(sketch, Champion("fallback", func), expected_cycles(func, FIXED, cores=1), FIXED)  # not scheduled at all
     monkeypatch.setattr(CHOOSE, "is_contested", lambda *_: True)
     monkeypatch.setattr("roundel.strategy.contest.expected_cycles", lambda *_, **__: sketch.expected(sketch.best()))
     asked.update(sketches=0, schedules=0)

@@ -9,7 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
 from roundel import driver
-from roundel.ir.record import EXPECTED, MEASURED, PINNED, ChoiceRecord, Key
+from roundel.ir.choice import EXPECTED, MEASURED, PINNED
+from roundel.ir.record import ChoiceRecord, Key
 from roundel.target import Target
 from roundel.tune.database import Database
 from roundel.tune.measured import Measured, measured_for

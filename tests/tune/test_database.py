@@ -15,7 +15,8 @@ import pytest
 
 from roundel.ir.errors import OptionError
 from roundel.strategy.records import Key, Record, Rival, Timing
-from roundel.tune.database import Database, default_path
+from roundel.tune.database import Database
+from roundel.tune.place import default_path
 
 FORK = multiprocessing.get_context("fork")
 KEY = Key("a" * 32, "b" * 16, 1, "accuracy=default")

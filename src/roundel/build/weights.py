@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -14,6 +15,8 @@ from typing import Any, BinaryIO
 from ..ir.errors import BuildError
 from ..runtime import toolchain
 from ..runtime.integrity import BLOCK, DIGEST, BlocksDigest
+
+AHEAD = 2  # arrays that are made at a time, beside the one that is written
 
 
 class Pieces:
@@ -27,14 +30,14 @@ class Pieces:
         return self.nbytes
 
     def __iter__(self) -> Iterator[Any]:
-        """Bytes in order, zeros between pieces. While one is used the next is made."""
+        """Bytes in order, zeros between pieces. While one is used the next ones are made."""
         at = 0
-        with ThreadPoolExecutor(1, "roundel-weights") as thread:
-            ready = [thread.submit(read) for _, read in self.pieces[:1]]
+        with ThreadPoolExecutor(AHEAD, "roundel-weights") as threads:
+            ready = deque(threads.submit(read) for _, read in self.pieces[:AHEAD])
             for k, (offset, _) in enumerate(self.pieces):
                 yield bytes(offset - at)
-                data = ready.pop().result()
-                ready += [thread.submit(read) for _, read in self.pieces[k + 1 : k + 2]]
+                data = ready.popleft().result()
+                ready += [threads.submit(read) for _, read in self.pieces[k + AHEAD : k + AHEAD + 1]]
                 yield data
                 at = offset + len(data)
         yield bytes(self.nbytes - at)

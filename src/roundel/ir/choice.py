@@ -17,14 +17,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import escape
 from .attrs import EMPTY, Attrs
 from .errors import OptionError
-from .record import EXPECTED, MEASURED, OF_THE_CALL, PINNED, ChoiceRecord
+
+if TYPE_CHECKING:
+    from .record import ChoiceRecord
 
 MOST_SHOWN = 8  # places in a message
+
+MEASURED, PINNED, EXPECTED = "measured", "pinned", "expected"
+"""What decided on a schedule: a record, who compiled, or a model of the machine."""
+
+OF_THE_CALL = ("constant_params", "decisions", "fuse_kind", "global_symbol", "noalias", "num_outputs", "pinned_at", "schedule_notes", "target", "tir.noalias")
+"""Attributes of a program that say who calls it, how, and what was asked for, and nothing of what it computes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -16,6 +16,19 @@ _pool: weakref.WeakValueDictionary[str, ConstData] = weakref.WeakValueDictionary
 
 SMALL = 4096
 """Bytes of a constant that is not worth waiting with."""
+_LARGE = 1 << 20  # bytes of an array whose lines the caches do not keep until their neighbours are copied
+_TOGETHER = 64    # elements of its last axis that are copied at a time: some lines of what is written
+
+
+def in_order(array: np.ndarray) -> np.ndarray:
+    """The array, C-contiguous, copied only if need be. A large transposed one is copied in blocks (NumPy goes along whole rows of it, and reads each line
+    of what it was transposed from many times)."""
+    if array.flags.c_contiguous or array.nbytes < _LARGE or array.strides[-1] <= array.itemsize or array.shape[-1] <= _TOGETHER:
+        return np.ascontiguousarray(array)
+    out = np.empty(array.shape, array.dtype)
+    for at in range(0, array.shape[-1], _TOGETHER):
+        out[..., at : at + _TOGETHER] = array[..., at : at + _TOGETHER]
+    return out
 
 
 class ConstData:
@@ -31,7 +44,7 @@ class ConstData:
                  shape: tuple[int, ...] | None = None, dtype: DType | None = None) -> None:
         if array is not None:
             array = np.asarray(array)
-            array = array if array.flags.c_contiguous else np.ascontiguousarray(array)
+            array = array if array.flags.c_contiguous else in_order(array)
         self._array, self._load, self._key = array, load, None
         self._recipe: tuple[tuple[ConstData, ...], str] | None = None
         self._seen: weakref.ref[np.ndarray] | None = None
@@ -57,7 +70,7 @@ class ConstData:
         """The array, C-contiguous; do not write to it."""
         array = self._array if self._seen is None else self._seen()
         if array is None:
-            array = np.ascontiguousarray(self._load())  # type: ignore[misc]
+            array = in_order(self._load())  # type: ignore[misc]
             self._seen = weakref.ref(array)
         return array
 

@@ -8,12 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MEASURED, PINNED, EXPECTED = "measured", "pinned", "expected"
-"""What decided on a schedule: a record, who compiled, or a model of the machine."""
-
-OF_THE_CALL = ("constant_params", "decisions", "fuse_kind", "global_symbol", "noalias", "num_outputs", "pinned_at", "schedule_notes", "target", "tir.noalias")
-"""Attributes of a program that say who calls it, how, and what was asked for, and nothing of what it computes."""
-
 
 @dataclass(frozen=True)
 class Key:

@@ -11,6 +11,7 @@ import numpy as np
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
+from roundel.ir.constants import in_order
 from roundel.ir.graph.make_call import make_call
 from roundel.ir.op import FuseKind, OpDef, get_op, register
 
@@ -70,7 +71,7 @@ class PermuteDims(_Injective):
         return tuple(at[axes.index(k)] for k in range(len(shape)))
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
-        return np.ascontiguousarray(np.transpose(args[0], attrs["axes"]))
+        return in_order(np.transpose(args[0], attrs["axes"]))
 
 
 @register

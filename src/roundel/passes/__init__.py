@@ -3,8 +3,8 @@
 outside.
 """
 
+from ..target.pipelines import register_pipeline
 from .observers import PrintAfter, Rewrite, RewriteLog, Timing
-from .of_targets import register_pipeline
 from .registry import Pass, all_passes, get_pass, name_of, pass_
 from .run import Observer, run
 

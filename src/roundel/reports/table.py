@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..ir.choice import EXPECTED, MEASURED
 from ..ir.escape import message, short_name
-from ..ir.record import EXPECTED, MEASURED
 from ..runtime import columns
 
 

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..ir import above, escape
 from ..ir.errors import BuildError, CallError, OptionError
-from . import profile as profiles
-from .disassembly import disassembly
 from .executable import BoundFunction, Executable
 from .metadata import FunctionInfo, TensorInfo
-from .profile import Profile
 
 if TYPE_CHECKING:
     from .. import Explained
+    from .profile import Profile
 
 Saver = Callable[..., Path]
 Origin = Callable[[], Mapping[str, Any] | None]
@@ -77,11 +75,13 @@ class Model:
         ``inputs``: in order or by name; those that are not given are random numbers, whose symbolic dimensions have the ``sizes`` given (1 where
         there is none). Any model can be asked, a loaded file too. Raises CallError, OptionError, and ModelError for a file that changed meanwhile.
         """
+        from .profile import profiled
+
         executable = self.executable
         if executable.reopen is None:
             raise CallError("this model cannot be timed kernel by kernel", why="it was opened from an address", hint="load or compile it")
         timed = executable.reopen()
-        return profiles.profiled(timed[self.function.info.name], timed.num_threads, inputs, sizes, seconds, self.kernels)
+        return profiled(timed[self.function.info.name], timed.num_threads, inputs, sizes, seconds, self.kernels)
 
     @property
     def kernels(self) -> dict[str, dict[str, Any]]:
@@ -104,6 +104,8 @@ class Model:
     def asm(self, kernel: str | None = None) -> str:
         """The machine code of a kernel, those of its tasks included, as text. ``kernel``: by its name; may be left out where there is only one.
         Any model can be asked, a loaded file too. Needs objdump. Raises OptionError for another name, BuildError without objdump."""
+        from .disassembly import disassembly
+
         known, executable = self.kernels, self.executable
         kernel = next(iter(known)) if kernel is None and len(known) == 1 else kernel
         if not isinstance(kernel, str) or kernel not in known or executable.code is None:

@@ -10,7 +10,6 @@ import re
 import secrets
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -105,6 +104,8 @@ def temporary_folder(prefix: str) -> Path:
 
 def run(command: Sequence[str | Path], cwd: Path | None = None) -> None:
     """Run a tool; raises BuildError with what it printed."""
+    import subprocess  # takes long to import, and a model of the cache needs no tool
+
     temporary = {**os.environ, "TMPDIR": tempfile.gettempdir()}  # a folder that is there, whatever the user's variable says
     done = subprocess.run([str(c) for c in command], cwd=cwd, env=temporary, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:

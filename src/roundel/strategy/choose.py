@@ -190,7 +190,7 @@ def _contest(program: Program, found: Alternative) -> tuple[Alternative, Alterna
     best, least = found, first.cycles(program.target)
     for r in (r for name in contenders(program.func) for r in rules_in_order() if r.name == name != found.name):
         for sketch, choice in _proposals([r], program, Pins(), must_fit=False)[1]:
-            if not is_promising(sketch, least):
+            if not is_promising(sketch, first, least, program.target):
                 continue
             other = _scheduled(program, sketch, choice)
             if other.applied is not None and is_faster(other.applied.func, first, least, program.target):

@@ -57,10 +57,11 @@ def contenders(func: tir.PrimFunc) -> tuple[str, ...]:
     return CONTENDERS if all(type(n) is tir.IntImm for b in func.buffer_params for n in b.shape) else OF_ANY_SIZE
 
 
-def is_promising(sketch: Sketch, least: float) -> bool:
-    """Whether a sketch expects its best candidate to take fewer cycles than what was scheduled so far, so that scheduling it may be worth while."""
+def is_promising(sketch: Sketch, champion: Champion, least: float, target: Target) -> bool:
+    """Whether a sketch expects its best candidate to take fewer cycles than what was scheduled so far, and so many fewer than the first rule's schedule
+    that it may take its place: then scheduling it may be worth while."""
     expected = sketch.expected(sketch.best())
-    return expected is None or expected < least
+    return expected is None or (expected < least and MARGIN * expected < champion.cycles(target))
 
 
 def is_faster(other: tir.PrimFunc, champion: Champion, least: float, target: Target) -> bool:

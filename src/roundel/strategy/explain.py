@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..ir import graph, tir
+from ..ir.choice import EXPECTED, MEASURED, PINNED
 from ..ir.module import IRModule
-from ..ir.record import EXPECTED, MEASURED, PINNED, Record
+from ..ir.record import Record
 from ..ir.visit import free_vars
 from ..target import Target
 from .candidates import Candidates

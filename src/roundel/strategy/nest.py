@@ -48,19 +48,38 @@ class Operand:
 
     def box(self, inner: Mapping[Any, Column]) -> tuple[Column, Column, int]:
         """Pieces of the box in memory, bytes of the lines of each, and what divides the distances between them (0: there is one)."""
+        return self._box([_touched(side, inner) for side in self.sides])
+
+    def boxes(self, axes: Sequence[Any], swept: Sequence[Mapping[Any, Column]]) -> list[tuple[Column, Column, int]]:
+        """The box below each of the loops over ``axes`` and below none, the outermost first; ``swept`` are the extents of the loops inside of each. It is
+        another one than below the loop inside only if the operand moves with the loop, and so are its sides."""
+        touched = [_touched(side, swept[-1]) for side in self.sides]
+        found = [self._box(touched)]
+        for axis, inner in zip(reversed(axes), reversed(swept[:-1]), strict=True):
+            if axis in self.axes:
+                touched = [_touched(side, inner) if side[1] and axis in side[1] else n for side, n in zip(self.sides, touched)]
+                found.append(self._box(touched))
+            else:
+                found.append(found[-1])
+        return found[::-1]
+
+    def _box(self, sides: Sequence[Column]) -> tuple[Column, Column, int]:
+        """The box of which so many places of each dimension are met."""
         pieces: Column = 1
         apart = 0
         span: Column = self.element_bytes  # of a piece without gaps of a line or more
         stride = self.element_bytes
-        for extent, steps in reversed(self.sides):
+        for (extent, steps), touched in zip(reversed(self.sides), reversed(sides)):
             if steps != {} and extent != 1:
-                touched: Column = extent
-                if steps is not None:
-                    touched = _places(steps, inner, extent)
                 if isinstance(span, np.ndarray):
                     near = stride <= np.maximum(span, self.line_bytes)
-                    apart = apart if near.all() else math.gcd(apart, int(stride))
-                    pieces, span = np.where(near, pieces, pieces * touched), np.where(near, span + (touched - 1) * stride, span)
+                    if near.all():
+                        span = span + (touched - 1) * stride
+                    elif not near.any():
+                        pieces, apart = pieces * touched, math.gcd(apart, int(stride))
+                    else:
+                        pieces, span = np.where(near, pieces, pieces * touched), np.where(near, span + (touched - 1) * stride, span)
+                        apart = math.gcd(apart, int(stride))
                 elif stride <= max(span, self.line_bytes):
                     span = span + (touched - 1) * stride
                 else:
@@ -80,12 +99,21 @@ class Operand:
         return out
 
 
+def _touched(side: tuple[int, Mapping[Any, int] | None], inner: Mapping[Any, Column]) -> Column:
+    """How many places of a dimension loops with these extents meet."""
+    extent, steps = side
+    return extent if steps is None else _places(steps, inner, extent) if steps and extent != 1 else 1
+
+
 def _places(steps: Mapping[Any, int], inner: Mapping[Any, Column], extent: int) -> Column:
     """How many places of a dimension loops with these extents meet: those from the first to the last, or fewer where steps leave some out, as the
     taps of a dilated window do."""
+    if len(steps) == 1:
+        [(axis, step)] = steps.items()
+        return least(1 + step * (inner.get(axis, 1) - 1), extent)
     given = [(step, inner.get(axis, 1)) for axis, step in steps.items()]
     between = least(1 + sum(step * (n - 1) for step, n in given), extent)
-    return between if len(given) == 1 else least(between, math.prod(n for _, n in given))
+    return least(between, math.prod(n for _, n in given))
 
 
 def least(a: Column, b: Column) -> Column:
@@ -117,13 +145,6 @@ class Nest:
     operands: Sequence[Operand]
     inside: Mapping[Any, Column]
 
-    def _boxes(self, operand: Operand, swept: Sequence[Mapping[Any, Column]]) -> list[tuple[Column, Column, int]]:
-        """What an operand touches below each loop, the outermost first: more than below the loop inside only if it moves with the loop."""
-        found = [operand.box(swept[-1])]
-        for (axis, _), inner in zip(reversed(self.loops), reversed(swept[:-1]), strict=True):
-            found.append(operand.box(inner) if axis in operand.axes else found[-1])
-        return found[::-1]
-
     def traffic(self, capacities: Sequence[float], ways: Sequence[int]) -> list[Column]:
         """Bytes that cross into a cache of each capacity (and bytes of a way, 0 where lines are spread otherwise): where everything below the body
         of a loop fits, that loop brings what it touches once, as its iterations share what they touch together, and each iteration of the
@@ -132,7 +153,8 @@ class Nest:
         for axis, extent in reversed(self.loops):
             swept.append({**swept[-1], axis: swept[-1].get(axis, 1) * extent})
         swept.reverse()
-        boxes = list(zip(*(self._boxes(o, swept) for o in self.operands), strict=True))
+        axes = [axis for axis, _ in self.loops]
+        boxes = list(zip(*(o.boxes(axes, swept) for o in self.operands), strict=True))
         touched = [sum(pieces * span for pieces, span, _ in found) for found in boxes]
         trips: list[Column] = [1]
         for _, extent in self.loops:

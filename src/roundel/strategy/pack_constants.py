@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arith import Analyzer
 from ..ir import graph, tir
-from ..ir.constants import ConstData
+from ..ir.constants import ConstData, in_order
 from ..ir.module import IRModule
 from ..ir.op import CALL_TIR
 from ..ir.visit import free_vars, substitute
@@ -114,7 +114,7 @@ def relayout(array: np.ndarray, index_map: tir.IndexMap, shape: Sequence[int]) -
     order += [k for k, n in enumerate(split) if k not in order and n == 1]  # axes of extent 1 may be left out, or added as index 0
     moved = array.reshape(split).transpose(order)
     kept = [n for n, f in zip(shape, index_map.final_indices, strict=True) if not isinstance(f, tir.IntImm)]  # i % c of fewer than c elements is as short
-    return np.ascontiguousarray(moved[tuple(slice(n) for n in kept)]).reshape(tuple(shape))
+    return in_order(moved[tuple(slice(n) for n in kept)]).reshape(tuple(shape))
 
 
 def _bases(index_map: tir.IndexMap) -> list[tir.Expr]:

@@ -20,7 +20,7 @@ from .pointwise.inline import inline_cheap, inline_producers
 
 T = TypeVar("T")
 
-_asked: ContextVar[dict[Any, Program] | None] = ContextVar("asked", default=None)
+_asked: ContextVar[dict[Any, Any] | None] = ContextVar("asked", default=None)
 
 
 @contextmanager
@@ -31,6 +31,16 @@ def scheduled_once() -> Iterator[None]:
         yield
     finally:
         _asked.reset(token)
+
+
+def once_for_all(key: Any, make: Callable[[], T]) -> T:
+    """Within ``scheduled_once``, what was worked out for a key before, for whichever program; else what ``make`` gives."""
+    known = _asked.get()
+    if known is None:
+        return make()
+    if key not in known:
+        known[key] = make()
+    return known[key]
 
 
 def is_unscheduled(func: tir.PrimFunc) -> bool:
@@ -60,13 +70,7 @@ class Program:
     @staticmethod
     def of(func: tir.PrimFunc, target: Target, constants: tuple[int, ...] = ()) -> Program:
         """The program; within ``scheduled_once`` the same one for all who ask, with what is known of it."""
-        known = _asked.get()
-        if known is None:
-            return Program(func, target, constants)
-        key = func.params, func.buffer_map, func.body, func.attrs, target, constants
-        if key not in known:
-            known[key] = Program(func, target, constants)
-        return known[key]
+        return once_for_all((func.params, func.buffer_map, func.body, func.attrs, target, constants), lambda: Program(func, target, constants))
 
     def once(self, key: Any, make: Callable[[], T]) -> T:
         """What was worked out for a key before, or else what ``make`` gives. An error is not kept."""

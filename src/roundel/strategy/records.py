@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from ..ir import options, tir
+from ..ir.choice import OF_THE_CALL
 from ..ir.digest import structural_digest
-from ..ir.record import OF_THE_CALL, ChoiceRecord, Key, Record, Rival, Timing
+from ..ir.record import ChoiceRecord, Key, Record, Rival, Timing
 from ..ir.visit import walk
 from .program import Program
 

@@ -8,7 +8,7 @@ for machines that code is compiled for elsewhere; of the machine at hand, rates 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from .behaviour import IN_ORDER, OUT_OF_ORDER, OUT_OF_ORDER_ARM, PORTABLE, Behaviour
@@ -112,8 +112,8 @@ def _machine(
         "all_dram_gbs": all_dram,
         "region_us": 15.0,
         "start_us": 1.5,
-        **{name: value for name, value in asdict(core).items() if name != "behaviour"},
-        **asdict(core.behaviour),
+        **{name: value for name, value in vars(core).items() if name != "behaviour"},
+        **vars(core.behaviour),
         **more,
     }
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from ..ir import escape
-from ..ir.digest import structural_digest
 from ..ir.errors import OptionError
 from . import keys
 from .behaviour import Behaviour
@@ -170,6 +169,8 @@ class Target(Behaviour):
     def fingerprint(self) -> str:
         """A digest of what code the machine can run, by which measurements of it are found. Rates, cores and sizes of caches do not count: what
         was measured holds however a model explains it."""
+        from ..ir.digest import structural_digest  # of nodes too, which a model of the cache does not need
+
         features, attrs = tuple(sorted(self.features)), tuple((k, str(v)) for k, v in self.attrs)
         return structural_digest((self.kind, self.triple, self.cpu, features, self.vector_bytes, self.vector_registers, attrs))[:16]
 

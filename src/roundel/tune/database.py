@@ -28,13 +28,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..ir import cache_folder, escape
+from ..ir import escape
 from ..ir.errors import OptionError
 from ..ir.record import ChoiceRecord, Guarded, Key, Record, Rival, Timing
 from ..ir.sources import sources
+from .place import default_path
 
 FORMAT = 1
-NAME = "tuned.jsonl"  # of the user's own database, in the cache's folder
 SCHEDULE, TRIAL, CHOICE = "schedule", "trial", "choice"  # kinds of lines: a record with its steps, one without, the best way to compute nodes
 _SUM = 8  # hexadecimal digits
 _HEAD, _KIND = b'{"sum": "', b'", "kind": "'
@@ -187,13 +187,6 @@ class Database:
         if message not in self._told:
             self._told.add(message)
             _log.warning("%s", escape.message(message))
-
-
-def default_path(make: bool = False) -> Path | None:
-    """Where the user's own database is, in the folder of the cache, which is made if need be with ``make``; None where there is no such folder,
-    or others may write to it."""
-    place = cache_folder.folder(make=make)
-    return None if place is None else place / NAME
 
 
 def _append(path: Path, content: bytes) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A database as the compiler sees it: the fastest schedule for each program on one machine, with so many threads, under the current options.
 
-This is read for models that come from the cache too, so it imports no more than it needs.
+This is read for models that come from the cache too, so what reads a database is imported where there is one.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir import escape, options
 from ..ir.errors import OptionError
-from ..ir.record import ChoiceRecord, Key, Record
 from ..target import Target, TargetLike
 from ..target.host import target_for
-from .database import Database, default_path
+from .place import default_path
+
+if TYPE_CHECKING:
+    from ..ir.record import ChoiceRecord, Key, Record
+    from .database import Database
 
 OFF = "off"  # in place of a path: nothing that was measured is used
 
@@ -32,15 +35,15 @@ class Measured:
 
     def best(self, program: str) -> Record | None:
         """The fastest schedule that was measured of a program (its digest)."""
-        return self.database.best(Key(program, self.target, self.threads, self.options))
+        return self.database.best(self._key(program))
 
     def trials(self, program: str) -> list[Record]:
         """Everything that was measured of a program, in the order of the file, failed candidates included."""
-        return self.database.trials(Key(program, self.target, self.threads, self.options))
+        return self.database.trials(self._key(program))
 
     def choice(self, signature: str) -> ChoiceRecord | None:
         """What was measured to be the best at nodes of a kind."""
-        return self.database.choice(Key(signature, self.target, self.threads, self.options))
+        return self.database.choice(self._key(signature))
 
     def choices_at(self, signature: str) -> list[ChoiceRecord]:
         """What was measured last at nodes of a kind, with any number of threads and any options."""
@@ -51,6 +54,11 @@ class Measured:
         """The backends (`roundel.backends`) that were measured to be the fastest for anything."""
         found = (c for c in self.database.choices(self.target) if (c.key.threads, c.key.options) == (self.threads, self.options))
         return sorted({c.taken for c in found if c.taken in c.libraries})
+
+    def _key(self, program: str) -> Key:
+        from ..ir.record import Key
+
+        return Key(program, self.target, self.threads, self.options)
 
     def taken(self, kernel: str, record: Record) -> None:
         """Note that a kernel is compiled from a record."""
@@ -78,17 +86,19 @@ def measured_for(given: Any, target: TargetLike | None, threads: int | None) -> 
     given = options.get("records") if given is None else OFF if given is False else given
     if given == OFF:
         return None
-    if isinstance(given, Database):
-        database = given
-        database.refresh()
-    else:
-        if not isinstance(given, str | os.PathLike | None):
-            raise OptionError(f"records cannot be {escape.value(given)}", hint='give a database or its path; "off" for none')
+    if isinstance(given, str | os.PathLike | None):
         path = Path(given) if given is not None else default_path()
         if path is None or not os.path.isfile(path):  # False also for what cannot be a name
             if given is not None:
                 raise OptionError(f"there is no database {str(given)!r}", hint="`roundel tune` makes one")
             return None
-        database = Database(path)
+        given = path
+    from .database import Database
+
+    if isinstance(given, Database):
+        given.refresh()
+    elif not isinstance(given, Path):
+        raise OptionError(f"records cannot be {escape.value(given)}", hint='give a database or its path; "off" for none')
+    database = given if isinstance(given, Database) else Database(given)
     machine = target_for(target, 0)
     return Measured(database, machine, threads or machine.cores) if database.digest(machine.fingerprint) else None

@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from ...ir import tir
+from ...ir.digest import structural_digest
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of
 from ..pointwise.elementwise import cycles_beside, schedule_spatial
-from ..program import Program
+from ..program import Program, once_for_all
 from ..sketch import Applied, Sketch, rule
 from .candidates import NAMES, candidates
 from .nests import Decisions, schedule_nest
@@ -48,8 +49,14 @@ def tables_of(sch: Schedule, target: Target) -> dict[str, Candidates] | None:
     """The candidates of each reduction, by its name; None where one has none."""
     params = sch.func.buffer_params
     fixed = tuple(params[k] for k in sch.func.attrs.get("constant_params", ()))
-    tables = {i.name: candidates(Stage(i), target, fixed) for i in blocks_of(sch.func) if i.reduce}
+    tables = {i.name: _table(Stage(i), target, fixed) for i in blocks_of(sch.func) if i.reduce}
     return None if None in tables.values() else tables  # type: ignore[return-value]
+
+
+def _table(stage: Stage, target: Target, constants: tuple[tir.Buffer, ...]) -> Candidates | None:
+    """The candidates of a reduction, which are those of every equal one, whatever its results go into."""
+    fixed = tuple(a.buffer in constants for a in stage.loads)
+    return once_for_all((structural_digest(stage.info.block), fixed, target), lambda: candidates(stage, target, constants))
 
 
 def joined(tables: dict[str, Candidates]) -> Candidates:
