@@ -21,7 +21,10 @@ from typing import Any
 import numpy as np
 
 import roundel as rd
+from roundel.ir import tir
+from roundel.strategy.replay import replay
 from roundel.target import Target
+from roundel.tune.database import Database
 
 from .more_programs import PROGRAMS
 from .programs import Program, arrays
@@ -46,8 +49,8 @@ def run_metaschedule(peer: str, trials: int, seed: int, only: str, folder: Path,
             _tuned(program, peer, trials, seed, folder)
     end, found = time.monotonic() + time_for, []
     for program in wanted:
-        paths = [_path(folder, who, program.name, trials, seed, ".so") for who in ("roundel", "metaschedule")]
-        if time.monotonic() < end and all(p.exists() for p in paths):
+        both = _path(folder, "roundel", program.name, trials, seed, ".json"), _path(folder, "metaschedule", program.name, trials, seed, ".so")
+        if time.monotonic() < end and all(p.exists() for p in both):
             found.append(timed(program, peer, trials, seed, folder))
             print(describe(found[-1]), flush=True)
             merge("metaschedule", [{**found[-1], "when": time.strftime("%Y-%m-%d %H:%M"), "machine": machine()}], ["program", "trials", "seed"])
@@ -75,16 +78,15 @@ def _path(folder: Path, who: str, name: str, trials: int, seed: int, ending: str
 
 
 def _tuned(program: Program, peer: str, trials: int, seed: int, folder: Path) -> None:
-    """Winners of both as libraries, with what tuning took beside them."""
+    """The winners, ours in a database, the peer's as a library, with what tuning took beside them."""
     func = program.func()
-    library = _path(folder, "roundel", program.name, trials, seed, ".so")
-    if not library.exists():
+    told = _path(folder, "roundel", program.name, trials, seed, ".json")
+    if not told.exists():
         begun = time.monotonic()
-        result = rd.tune(func, trials=trials, threads=1, seed=seed, db=library.with_suffix(".jsonl"))
+        result = rd.tune(func, trials=trials, threads=1, seed=seed, db=told.with_suffix(".jsonl"))
         row = result.rows[0]
         facts = {"seconds": round(time.monotonic() - begun, 1), "measured": result.attempts[0].trials, "sketch": row.sketch, "gain": round(row.gain, 3)}
-        library.with_suffix(".json").write_text(json.dumps(facts))
-        rd.build(result.func().with_attr("global_symbol", "main"), threads=1).save(library)
+        told.write_text(json.dumps(facts))
         print(f"{program.name}: tuned here in {facts['seconds']} s by {facts['sketch']}, gain {facts['gain']}", flush=True)
     library = _path(folder, "metaschedule", program.name, trials, seed, ".so")
     if not library.exists():
@@ -114,9 +116,9 @@ def timed(program: Program, peer: str, trials: int, seed: int, folder: Path) -> 
     """Both winners by turns; the ratio is the median of those within rounds."""
     func = program.func()
     data = arrays(func)
-    own, other = (_path(folder, who, program.name, trials, seed, ".so") for who in ("roundel", "metaschedule"))
+    own, other = _path(folder, "roundel", program.name, trials, seed, ".jsonl"), _path(folder, "metaschedule", program.name, trials, seed, ".so")
     facts = [json.loads(p.with_suffix(".json").read_text()) for p in (own, other)]
-    run = rd.load(own, threads=1).function
+    run = rd.build(_winner(func, own), threads=1)["main"]
     wanted = program.reference(*data[:-1])
     data[-1][...] = 0
     np.savez(inputs := folder / "arrays.npz", *data)
@@ -130,6 +132,13 @@ def timed(program: Program, peer: str, trials: int, seed: int, folder: Path) -> 
             "ours_ms": round(median(a for a, _ in rounds) * 1e3, 5), "theirs_ms": round(median(b for _, b in rounds) * 1e3, 5),
             "ours_error": errors[0], "theirs_error": errors[1], "ours_seconds": facts[0]["seconds"], "theirs_seconds": facts[1]["seconds"],
             "ours_measured": facts[0]["measured"], "theirs_measured": facts[1]["measured"], "sketch": facts[0]["sketch"], "gain": facts[0]["gain"]}
+
+
+def _winner(func: tir.PrimFunc, database: Path) -> tir.PrimFunc:
+    """The program as its record says."""
+    task = rd.tune.tasks(func)[0]
+    record = Database(database).best(task.key(1))
+    return func if record is None else replay(task.program, record).func
 
 
 def _error(out: np.ndarray, wanted: np.ndarray) -> float:

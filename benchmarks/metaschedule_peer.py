@@ -62,7 +62,7 @@ def answer(library: str, arrays: str, output: str) -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         timed = module.time_evaluator("main", tvm.cpu(), number=int(line), repeat=1)
-        print(repr(timed(*args).mean), flush=True)
+        print(float(timed(*args).mean), flush=True)
 
 
 if __name__ == "__main__":

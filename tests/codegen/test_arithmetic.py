@@ -122,6 +122,14 @@ def test_float_remainders(dtype):
         same(elementwise(FDIV, a, b), np.floor_divide(a, b))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_minimum_and_maximum_of_whole_registers_keep_nan_of_either(dtype):
+    a, b = floats(dtype, seed=1), floats(dtype, seed=2)
+    for lanes in (16, 8, 4):  # of 512 bits there are instructions under a mask
+        same(elementwise(MIN, a, b, lanes=lanes), np.minimum(a, b))
+        same(elementwise(MAX, a, b, lanes=lanes), np.maximum(a, b))
+
+
 def test_relu_keeps_nan_and_minimum_orders():
     x = floats("float32")
     same(elementwise(lambda v: tir.max_(v, 0.0), x), np.maximum(x, 0))

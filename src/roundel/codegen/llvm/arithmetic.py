@@ -221,12 +221,22 @@ def float_min_max(
     t, flags = llvm_type(dtype), _bools(dtype)
     if b_number or not a_number:  # an accumulator stands first: it should wait for as little as possible
         a, b, a_number = b, a, b_number
+    if not a_number and "avx512f" in em.platform.features and dtype.lanes * dtype.bits == 512:
+        is_number = em.op(f"fcmp ord {t} {a}, {a}")  # the instruction's mask: where it is not set, ``a`` is left as it is
+        return em.op(f"select {flags} {is_number}, {t} {_instruction_of_512_bits(em, dtype, name, a, b)}, {t} {a}")
     better = em.op(f"fcmp {'olt' if name == 'min' else 'ogt'} {t} {a}, {b}")
     picked = em.op(f"select {flags} {better}, {t} {a}, {t} {b}")  # b when unordered
     if a_number:
         return picked
     is_nan = em.op(f"fcmp uno {t} {a}, {a}")  # of one value, not ``a`` again: LLVM would make the two choices one, without the instruction
     return em.op(f"select {flags} {is_nan}, {t} {splat(float_text(float('nan'), dtype), dtype)}, {t} {picked}")
+
+
+def _instruction_of_512_bits(em: Emitter, dtype: DType, name: str, a: str, b: str) -> str:
+    """The instruction by name, ``b`` where either is NaN: LLVM sees no choice in it that it could make one with another."""
+    t, full = llvm_type(dtype), f"llvm.x86.avx512.{name}.{'ps' if dtype.element == 'float32' else 'pd'}.512"
+    em.declares[full] = f"declare {t} @{full}({t}, {t}, i32)"
+    return em.op(f"call {t} @{full}({t} {a}, {t} {b}, i32 4)")
 
 
 # ---- logic and selection -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from .data import data_text
 from .features import checked_features
 from .function import emit_function, module_text, platform_of
 
-_MACHINE_INTRINSIC = re.compile(r"@llvm\.(x86|aarch64|arm|riscv|wasm|ppc|s390|nvvm|amdgcn)\.(?!avx512\.vpdpbusd)")
+_MACHINE_INTRINSIC = re.compile(r"@llvm\.(x86|aarch64|arm|riscv|wasm|ppc|s390|nvvm|amdgcn)\.(?!avx512\.(vpdpbusd|min|max))")
 
 
 class LLVM:
