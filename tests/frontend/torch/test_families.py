@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.special
 import torch
 from against import Module, check, draw
 from torch._higher_order_ops import associative_scan, scan, while_loop
@@ -181,6 +183,19 @@ def test_special_functions_over_their_range(name):
 
 def test_special_functions_compiled():
     check(lambda x: torch.special.bessel_y1(x) + torch.special.i1(x) + torch.digamma(x) + torch.special.airy_ai(x), X, strict=False)
+
+
+@pytest.mark.parametrize("name", ["erfinv", "ndtri"])
+def test_inverses_of_the_error_function_in_float32(name):
+    rng = np.random.default_rng(0)
+    near_one = 1 - 2.0 ** -rng.uniform(1, 24, 1000)
+    x = np.concatenate([rng.uniform(0, 1, 30001), near_one, 10.0 ** -rng.uniform(1, 44, 1000), [np.nextafter(np.float32(1), 0)]]).astype("f")
+    x = x[(x > 0) & (x < 1)]
+    model = rd.compile(Module(getattr(torch.special, name)), (torch.from_numpy(x),))
+    want = getattr(scipy.special, name)(x.astype(np.float64))
+    assert np.max(np.abs(np.asarray(model(x)) - want) / np.spacing(np.abs(want.astype("f")))) <= 4
+    for odd in (x[:3], np.array([0, 1, -1, 1.5, -2, np.nan, np.inf, -np.inf], "f")):
+        check(getattr(torch.special, name), torch.from_numpy(odd))
 
 
 @pytest.mark.parametrize(("norm_first", "mask_type"), [(False, None), (True, 0), (False, 1), (True, 2)])

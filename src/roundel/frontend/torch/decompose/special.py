@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Special functions, evaluated in float64: series near the origin, integrals over a period (which the rectangle rule gives to the last digit),
-asymptotic series far out, Newton's method for inverses.
+asymptotic series far out, Newton's method for inverses. The inverses of the error function have polynomials in float32 too.
 
 The formulas are those of Abramowitz and Stegun, by their numbers: 6.3 digamma, 7 error functions, 9 Bessel functions, 10.4 Airy functions.
 """
@@ -22,21 +22,22 @@ FAR = 25.0
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
-def _wide(fn: Callable[..., Tensor]) -> Callable[..., Tensor]:
-    """``fn`` in float64, its result in the type that PyTorch gives."""
+def _wide(fn: Callable[..., Tensor], narrow: bool) -> Callable[..., Tensor]:
+    """``fn`` in float64, its result in the type that PyTorch gives. ``narrow``: in float32 where that type is not wider."""
 
     def evaluate(*args: Tensor) -> Tensor:
         dtype = args[0].dtype if args[0].is_floating_point() else torch.get_default_dtype()
-        return fn(*(a.to(torch.float64) for a in args)).to(dtype)
+        within = torch.float32 if narrow and dtype != torch.float64 else torch.float64
+        return fn(*(a.to(within) for a in args)).to(dtype)
 
     return evaluate
 
 
-def special(*names: str) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
-    """Register an elementwise function written in float64."""
+def special(*names: str, narrow: bool = False) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Register an elementwise function written in float64, or (``narrow``) in both types."""
 
     def mark(fn: Callable[..., Tensor]) -> Callable[..., Tensor]:
-        decomposes(*names)(_wide(fn))
+        decomposes(*names)(_wide(fn, narrow))
         return fn
 
     return mark
@@ -83,8 +84,30 @@ def erfcx(x: Tensor) -> Tensor:
     return torch.where(x > 20, far, near)
 
 
+# the inverse of erf, divided by its operand, of w = -log(1 - y^2): in w - 2.5 below 5, in sqrt(w) - 3 to 16.8 (all of float32), in sqrt(w) - 7 from there to 106
+_INVERSE = (
+    (1.5014093592810234, 0.2466402861609725, -4.17738677661129e-3, -1.252741889111063e-3, 2.1834444282259024e-4, -4.963341504145678e-6, -3.4627065835329673e-6,
+     4.6616919255062216e-7, 2.3232834340549104e-8, -8.790944270500788e-9),
+    (2.832976802726779, 1.0016749467607298, 9.44519275899802e-3, -7.6369535799530605e-3, 5.687804219178837e-3, -3.598993391912782e-3, 1.482868217259125e-3,
+     -5.3761203461860365e-5, -3.077612810213071e-4, 1.1364571419851732e-4),
+    (6.869019730777466, 1.0085962377126494, -5.129036559971132e-4, 5.440058020658401e-6, 6.207223681547459e-6, -1.3138358297382465e-6, 2.733969808512944e-7,
+     -9.299027965639842e-8, 1.3747538271429018e-8),
+)
+
+
+def _inverse(w: Tensor, far: bool) -> Tensor:
+    """The inverse of erf by its operand y in float32, of w = -log(1 - y^2), as M. Giles has it (Approximating the erfinv function, GPU Computing Gems 2).
+    ``far``: w may be larger than float32's y lets it be."""
+    near, middle, end = _INVERSE
+    root = torch.sqrt(w)
+    out = torch.where(w < 5, _polynomial(w - 2.5, [*near]), _polynomial(root - 3, [*middle]))
+    return torch.where(root > 4.1, _polynomial(root - 7, [*end]), out) if far else out
+
+
 def _erfcinv(q: Tensor) -> Tensor:
     """Of 0 < q <= 1: a rough start, improved by steps of third order on the logarithm of erfc."""
+    if q.dtype == torch.float32:
+        return (1 - q) * _inverse(-torch.log(q * (2 - q)), far=True)
     t = torch.sqrt(-2 * torch.log(q / 2))  # 26.2.23
     x = (t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)))) / math.sqrt(2)
     for _ in range(3):
@@ -93,16 +116,18 @@ def _erfcinv(q: Tensor) -> Tensor:
     return x
 
 
-@special("erfinv", "special_erfinv")
+@special("erfinv", "special_erfinv", narrow=True)
 def erfinv(y: Tensor) -> Tensor:
     """The inverse of erf; NaN outside of [-1, 1]."""
+    if y.dtype == torch.float32:
+        return y * _inverse(-torch.log((1 - y) * (1 + y)), far=False)
     size = y.abs()
     x = torch.sign(y) * _erfcinv(torch.where(size < 1, 1 - size, 1.0))
     near = torch.where(size < 1e-3, y * (math.sqrt(math.pi) / 2) * (1 + y * y * math.pi / 12), x)
     return torch.where(size == 1, torch.sign(y) * math.inf, torch.where(size < 1, near, math.nan))
 
 
-@special("special_ndtri")
+@special("special_ndtri", narrow=True)
 def ndtri(p: Tensor) -> Tensor:
     """The inverse of the normal distribution function."""
     low = torch.minimum(p, 1 - p)
