@@ -199,6 +199,8 @@ MOVE = {
     "pad crops": (lambda x: F.pad(x, (-1, 2)), X),
     "pad reflect": (lambda x: F.pad(x, (1, 2), mode="reflect"), X[None]),
     "pad replicate": (lambda x: F.pad(x, (1, 2, 2, 0), mode="replicate"), IMAGE),
+    "pad circular": (lambda x: F.pad(x, (3, 1, 2, 4), mode="circular"), IMAGE),
+    "pad circular crops": (lambda x: F.pad(x, (-1, 2, 1, -2), mode="circular"), IMAGE),
     "tril": (torch.tril, X),
     "triu": (lambda x: x.triu(1), X),
     "roll": (lambda x: x.roll(2, 1), X),

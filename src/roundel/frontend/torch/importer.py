@@ -44,7 +44,7 @@ _SYMBOLIC: dict[Any, Callable[..., Any]] = {
     torch.sym_max: lambda a, b: tir.max_(a, b), torch.sym_min: lambda a, b: tir.min_(a, b),
 }
 KEEP = ("scaled_dot_product_attention.default", *(f"upsample_{method}2d.vec" for method in ("nearest", "bilinear", "bicubic")),
-        *(f"{name}.default" for name in PADS))
+        *(f"{name}.default" for name in (*PADS, "pad")))
 """Composite operators that are imported whole rather than decomposed by PyTorch."""
 
 

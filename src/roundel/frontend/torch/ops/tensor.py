@@ -175,8 +175,8 @@ def _repeat(node: NodeContext, x: Any, repeats: list[Any]) -> Any:
     return node.make("tile", x, repeats=tuple(repeats))
 
 
-@converter("constant_pad_nd", "pad")
-def _pad(node: NodeContext, x: Any, pads: list[Any], value: Any = 0) -> Any:
+@converter("constant_pad_nd")
+def _constant_pad(node: NodeContext, x: Any, pads: list[Any], value: Any = 0) -> Any:
     n = x.sinfo.ndim
     width: list[Any] = [0] * (2 * n)
     for k in range(len(pads) // 2):
@@ -189,10 +189,19 @@ def _pad(node: NodeContext, x: Any, pads: list[Any], value: Any = 0) -> Any:
     return node.make("nn.pad", x, pad_value=scalar(value, x.sinfo.dtype), pad_width=tuple(tir.as_index(w) for w in width), pad_mode="constant")
 
 
+@converter("pad")
+def _pad(node: NodeContext, x: Any, pads: list[Any], mode: str = "constant", value: Any = None) -> Any:
+    return _constant_pad(node, x, pads, 0 if value is None else value) if mode == "constant" else _pad_with_own(node, x, pads, mode)
+
+
 @converter(*PADS)
 def _mirrored_pad(node: NodeContext, x: Any, pads: list[Any]) -> Any:
+    return _pad_with_own(node, x, pads, "reflect" if "reflection" in str(node.node.target) else "replicate")
+
+
+def _pad_with_own(node: NodeContext, x: Any, pads: list[Any], mode: str) -> Any:
+    """Padding by the tensor's own elements."""
     n, around = x.sinfo.ndim, [p for k in reversed(range(len(pads) // 2)) for p in pads[2 * k : 2 * k + 2]]
-    mode = "reflect" if "reflection" in str(node.node.target) else "edge"
     return node.make("nn.pad", x, pad_width=tuple(map(tir.as_index, [0] * (2 * n - len(around)) + around)), pad_mode=mode)
 
 
