@@ -8,6 +8,7 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,8 +39,8 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     begin = -address(raw) % 64
     if not kept:
         return np.ndarray(shape, dtype, raw, begin)
-    memory = (ctypes.c_char * raw.size).from_buffer(raw)  # lives as long as the last array over it
-    weakref.finalize(memory, _give_back, raw).atexit = False
+    memory = _owner_type(raw.size).from_buffer(raw)
+    memory.block = raw
     return np.ndarray(shape, dtype, memory, begin)
 
 
@@ -76,19 +77,23 @@ def address(array: np.ndarray) -> int:
 
 
 def _free_block(nbytes: int) -> np.ndarray:
-    """Memory for a large result: that of an earlier one of this size that is gone, where there is one."""
-    for _ in range(len(_kept)):
+    """Memory for a large result: that of the last one of this size that is gone, where there is one, for it may still be in caches."""
+    newer: list[np.ndarray] = []
+    found = None
+    while found is None:
         try:
-            raw = _kept.popleft()
-        except IndexError:  # another thread was faster
+            raw = _kept.pop()
+        except IndexError:  # none is left; another thread may have taken the last
             break
         if raw.size == nbytes:
-            return raw
-        _kept.append(raw)
-    return np.empty(nbytes, np.uint8)
+            found = raw
+        else:
+            newer.append(raw)
+    _kept.extend(reversed(newer))
+    return np.empty(nbytes, np.uint8) if found is None else found
 
 
-def _give_back(raw: np.ndarray) -> None:
+def _give_back(raw: np.ndarray, _kept: deque[np.ndarray] = _kept) -> None:
     """Keep the memory of a result that is gone; the oldest goes where that is too much."""
     _kept.append(raw)
     while len(_kept) > _KEPT_COUNT or (len(_kept) > 1 and sum(k.size for k in _kept.copy()) > _KEPT_MOST):
@@ -96,6 +101,12 @@ def _give_back(raw: np.ndarray) -> None:
             _kept.popleft()
         except IndexError:
             return
+
+
+@lru_cache(maxsize=64)  # ctypes itself would make a type for each call: 10 us
+def _owner_type(nbytes: int) -> Any:
+    """Of the object that lives as long as the last array over a block of memory, and then gives it back."""
+    return type("Owner", (ctypes.c_char * nbytes,), {"__del__": lambda self, give_back=_give_back: give_back(self.block)})
 
 
 class Described:

@@ -85,10 +85,7 @@ def _per_channel(node: NodeContext, v: Any, ndim: int) -> Any:
 
 def normalized(node: NodeContext, x: Any, axes: tuple[int, ...], eps: float) -> Any:
     """``(x - mean) / sqrt(var + eps)`` over the axes."""
-    mean = node.make("mean", x, axis=axes, keepdims=True)
-    centred = node.make("subtract", x, mean)
-    var = node.make("mean", node.make("multiply", centred, centred), axis=axes, keepdims=True)
-    return node.make("multiply", centred, node.make("rsqrt", node.make("add", var, const_like(eps, var))))
+    return node.make("nn.layer_norm", x, axes=axes, epsilon=eps, center=False, scale=False)
 
 
 @converter("InstanceNormalization")

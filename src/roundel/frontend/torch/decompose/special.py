@@ -84,7 +84,7 @@ def erfcx(x: Tensor) -> Tensor:
     return torch.where(x > 20, far, near)
 
 
-# the inverse of erf, divided by its operand, of w = -log(1 - y^2): in w - 2.5 below 5, in sqrt(w) - 3 to 16.8 (all of float32), in sqrt(w) - 7 from there to 106
+# the inverse of erf by its operand y, of w = -log(1 - y^2): in w - 2.5 below 5, in sqrt(w) - 3 to 16.8 (all of float32), then in sqrt(w) - 7 to 106
 _INVERSE = (
     (1.5014093592810234, 0.2466402861609725, -4.17738677661129e-3, -1.252741889111063e-3, 2.1834444282259024e-4, -4.963341504145678e-6, -3.4627065835329673e-6,
      4.6616919255062216e-7, 2.3232834340549104e-8, -8.790944270500788e-9),

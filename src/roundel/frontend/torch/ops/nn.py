@@ -98,15 +98,26 @@ def _batch_norm(node: NodeContext, x: Any, weight: Any, bias: Any, mean: Any, va
 @converter("_native_batch_norm_legit.no_stats")
 def _batch_norm_of_batch(node: NodeContext, x: Any, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> Any:
     over = (0, *range(2, x.sinfo.ndim))
-    mean = node.make("mean", x, axis=over, keepdims=True)
-    centred = node.make("subtract", x, mean)
-    var = node.make("mean", node.make("multiply", centred, centred), axis=over, keepdims=True)
-    inv = node.make("rsqrt", node.make("add", var, scalar(eps, x.sinfo.dtype)))
-    out = node.make("multiply", centred, inv)
+    out = _standardized(node, x, over, eps)
     out = out if weight is None else node.make("multiply", out, per_channel(node, weight, x.sinfo.ndim))
     out = out if bias is None else node.make("add", out, per_channel(node, bias, x.sinfo.ndim))
-    flat = graph.ShapeExpr((x.sinfo.shape[1],))
-    return out, node.make("reshape", mean, flat), node.make("reshape", inv, flat)
+    return _with_statistics(node, out, x, over, eps, graph.ShapeExpr((x.sinfo.shape[1],)))
+
+
+def _standardized(node: NodeContext, x: Any, axes: tuple[int, ...], eps: float) -> Any:
+    """``(x - mean) / sqrt(variance + eps)`` over the axes."""
+    return node.make("nn.layer_norm", x, axes=axes, epsilon=eps, center=False, scale=False)
+
+
+def _with_statistics(node: NodeContext, out: Any, x: Any, axes: tuple[int, ...], eps: float, shape: Any = None) -> Any:
+    """``out``, then mean and reciprocal deviation of x over the axes, which stay with extent 1 unless a ``shape`` is given: only where they are read."""
+    if not any(user.args[1] for user in node.node.users if len(user.args) > 1 and isinstance(user.args[1], int)):
+        return out, out, out
+    mean = node.make("mean", x, axis=axes, keepdims=True)
+    centred = node.make("subtract", x, mean)
+    var = node.make("mean", node.make("multiply", centred, centred), axis=axes, keepdims=True)
+    inverse = node.make("rsqrt", node.make("add", var, scalar(eps, x.sinfo.dtype)))
+    return (out, mean, inverse) if shape is None else (out, node.make("reshape", mean, shape), node.make("reshape", inverse, shape))
 
 
 @converter("native_layer_norm")
@@ -115,27 +126,18 @@ def _layer_norm(node: NodeContext, x: Any, shape: list[Any], weight: Any, bias: 
     tail = graph.ShapeExpr(tuple(x.sinfo.shape[a] for a in axes))
     gamma = node.make("ones", tail, dtype=x.sinfo.dtype) if weight is None else weight
     beta = node.make("zeros", tail, dtype=x.sinfo.dtype) if bias is None else bias
-    out = node.make("nn.layer_norm", x, gamma, beta, axes=axes, epsilon=eps)
-    if not any(user.args[1] for user in node.node.users if len(user.args) > 1 and isinstance(user.args[1], int)):
-        return out, out, out
-    mean = node.make("mean", x, axis=axes, keepdims=True)
-    centred = node.make("subtract", x, mean)
-    var = node.make("mean", node.make("multiply", centred, centred), axis=axes, keepdims=True)
-    return out, mean, node.make("rsqrt", node.make("add", var, scalar(eps, x.sinfo.dtype)))
+    return _with_statistics(node, node.make("nn.layer_norm", x, gamma, beta, axes=axes, epsilon=eps), x, axes, eps)
 
 
 @converter("native_group_norm")
 def _group_norm(node: NodeContext, x: Any, weight: Any, bias: Any, n: Any, c: Any, hw: Any, groups: int, eps: float) -> Any:
-    flat = node.make("reshape", x, node.shape([n, groups, tir.product_of([tir.floordiv(tir.as_index(c), groups), tir.as_index(hw)])]))
-    mean = node.make("mean", flat, axis=(2,), keepdims=True)
-    centred = node.make("subtract", flat, mean)
-    var = node.make("mean", node.make("multiply", centred, centred), axis=(2,), keepdims=True)
-    inv = node.make("rsqrt", node.make("add", var, scalar(eps, x.sinfo.dtype)))
-    out = node.make("reshape", node.make("multiply", centred, inv), graph.ShapeExpr(x.sinfo.shape))
-    out = out if weight is None else node.make("multiply", out, per_channel(node, weight, x.sinfo.ndim))
-    out = out if bias is None else node.make("add", out, per_channel(node, bias, x.sinfo.ndim))
-    stats = node.shape([n, groups])
-    return out, node.make("reshape", mean, stats), node.make("reshape", inv, stats)
+    each = tir.floordiv(tir.as_index(c), groups)
+    split = node.make("reshape", x, node.shape([n, groups, each, hw]))
+    out = _standardized(node, split, (2, 3), eps)
+    per_group = node.shape([groups, each, 1])
+    out = out if weight is None else node.make("multiply", out, node.make("reshape", weight, per_group))
+    out = out if bias is None else node.make("add", out, node.make("reshape", bias, per_group))
+    return _with_statistics(node, node.make("reshape", out, graph.ShapeExpr(x.sinfo.shape)), split, (2, 3), eps, node.shape([n, groups]))
 
 
 @converter("_softmax", "_log_softmax", "softmax.int", "log_softmax.int", "_safe_softmax")
