@@ -13,13 +13,13 @@ EXACT = {
     "exp": np.exp, "log": np.log, "tanh": np.tanh, "erf": scipy.special.erf, "sigmoid": scipy.special.expit, "exp2": np.exp2,
     "exp10": lambda x: 10.0**x, "expm1": np.expm1, "sinh": np.sinh, "cosh": np.cosh, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin,
-    "acos": np.arccos, "atan": np.arctan, "lgamma": lambda x: np.where(np.isinf(x), np.inf, scipy.special.gammaln(x)),
+    "acos": np.arccos, "atan": np.arctan, "lgamma": lambda x: np.where(np.isinf(x), np.inf, scipy.special.gammaln(x)), "erfc": scipy.special.erfc,
 }
 RANGES = {
     "exp": (-110, 95), "log": (0, 100), "tanh": (-12, 12), "erf": (-5, 5), "sigmoid": (-100, 100), "exp2": (-155, 130), "exp10": (-46, 40),
     "expm1": (-30, 90), "sinh": (-91, 91), "cosh": (-91, 91), "log2": (0, 100), "log10": (0, 100), "log1p": (-1, 50), "asinh": (-1e4, 1e4),
     "acosh": (1, 50), "atanh": (-1, 1), "sin": (-100, 100), "cos": (-9000, 9000), "tan": (-100, 100), "asin": (-1, 1), "acos": (-1, 1),
-    "atan": (-20, 20), "lgamma": (-30, 60),
+    "atan": (-20, 20), "lgamma": (-30, 60), "erfc": (-5, 10.2),
 }
 SPECIAL = np.array(
     [
@@ -108,9 +108,9 @@ def test_no_expansion_makes_a_number_of_nan():
         assert np.isnan(elementwise(lambda v, name=name: call(name, v), x, lanes=16)).all(), name
 
 
-@pytest.mark.parametrize("name,exact", [("pow", np.power), ("atan2", np.arctan2)])
+@pytest.mark.parametrize("name,exact", [("pow", np.power), ("atan2", np.arctan2), ("fmod", np.fmod)])
 def test_expansions_of_two_operands(name, exact):
-    assert set(EXPANSIONS) == {*EXACT, "pow", "atan2"}
+    assert set(EXPANSIONS) == {*EXACT, "pow", "atan2", "fmod"}
     rng = np.random.default_rng(0)
     special = np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
     bits = rng.integers(0, 1 << 32, (2, 16384), dtype=np.uint64).astype(np.uint32).view("f")

@@ -8,6 +8,7 @@ Polynomials are minimax fits on the reduced range; argument reduction splits its
 from __future__ import annotations
 
 from ...ir import tir
+from ...ir.dtype import DType
 from .convert import bits_of
 from .floats import LARGEST, MAGIC, Expr, at_least, at_most, fma, horner, magnitude, number, power_of_two, where, with_sign
 
@@ -137,3 +138,21 @@ def erf(x: Expr, scales: bool = False) -> Expr:
     small = fma(horner(x * x, _ERF_SMALL), x, x)
     large = number(1.0, x) - _exp2_normal(horner(at_most(a, 4.0), [c * _LOG2E for c in _ERF_LARGE]))
     return where(a >= number(_ERF_SPLIT, x), with_sign(large, x), small)  # of NaN the small one, which is NaN
+
+
+# erfc(a) e^(a^2) in (a - 2) / (a + 2) for 0 <= a <= 10.1
+_ERFC = (-1.1835219503886963e-05, 1.3619640349403307e-05, 0.0001545083579323823, 4.977967005035529e-05, -0.000971943704991821, -0.0008487239753074353,
+         0.006995152988455251, 0.003733141187423351, -0.07897836225668554, 0.2416581757411059, -0.4271858530222951, 0.25539567655280676)
+
+
+def erfc(x: Expr, scales: bool = False) -> Expr:
+    """1 - erf(x), with all digits where it is small: e^(-a^2) and a polynomial in float64 (M. Shepherd and J. Laframboise, Chebyshev approximation of
+    (1 + 2x) exp(x^2) erfc x)."""
+    a = at_most(magnitude(x), 10.1)
+    square = a * a  # rounded; what that takes away changes the exponential by a factor
+    wide = tir.cast(a, DType("float64").with_lanes(x.dtype.lanes))
+    lost = tir.cast(square, wide.dtype) - wide * wide
+    factor = fma(lost, fma(lost, number(0.5, wide), number(1.0, wide)), number(1.0, wide))
+    p = horner((wide - number(2.0, wide)) / (wide + number(2.0, wide)), _ERFC) * factor
+    value = tir.cast(p, x.dtype) * exp(number(0.0, x) - square, most=0.0)
+    return where(x < number(0.0, x), number(2.0, x) - value, value)

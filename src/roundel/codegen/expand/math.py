@@ -9,17 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...ir import tir
-from . import exponential, gamma, logarithm, trigonometric
+from . import exponential, gamma, logarithm, remainder, trigonometric
 from .convert import narrow, widen
 
 EXPANSIONS: dict[str, Callable[..., tir.Expr]] = {
     **{f.__name__: f for f in (exponential.exp, exponential.exp2, exponential.exp10, exponential.expm1, exponential.sinh, exponential.cosh,
-                               exponential.tanh, exponential.sigmoid, exponential.erf)},
+                               exponential.tanh, exponential.sigmoid, exponential.erf, exponential.erfc)},
     **{f.__name__: f for f in (logarithm.log, logarithm.log2, logarithm.log10, logarithm.log1p, logarithm.asinh, logarithm.acosh, logarithm.atanh)},
     **{f.__name__: f for f in (trigonometric.sin, trigonometric.cos, trigonometric.tan, trigonometric.asin, trigonometric.acos, trigonometric.atan,
                                trigonometric.atan2)},
     "lgamma": gamma.lgamma,
     "pow": logarithm.power,
+    "fmod": remainder.fmod,
 }
 
 

@@ -1,11 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Floor division of floats and its remainder, as Python has them."""
+"""Remainders of float32, and floor division of floats as Python has it."""
 
 from __future__ import annotations
 
 from ...ir import tir
+from ...ir.dtype import DType
 from .convert import narrow, widen
-from .floats import Expr, number, where, with_sign
+from .floats import LARGEST, Expr, magnitude, number, rarely, where, with_sign
+
+_MOST = 2.0**28  # of a quotient whose product with a divisor is exact in float64
+_MAGIC = 6755399441055744.0  # adding 1.5 * 2^52 rounds to an integer
+
+
+def fmod(a: Expr, b: Expr, scales: bool = False) -> Expr:
+    """The remainder of truncated division, exact: in float64, from the nearest quotient. Infinities, zero divisors and huge quotients are rare."""
+    wide = DType("float64").with_lanes(a.dtype.lanes)
+    x, y = magnitude(tir.cast(a, wide)), magnitude(tir.cast(b, wide))
+    quotient = x / y
+    r = x - ((quotient + number(_MAGIC, x)) - number(_MAGIC, x)) * y
+    value = with_sign(tir.cast(where(r < number(0.0, x), r + y, r), a.dtype), a)
+    usual = tir.logical_and(quotient <= number(_MOST, x), y <= number(LARGEST, x))
+    return rarely(tir.logical_not(usual), "fmodf", (a, b), value)
 
 
 def float_floormod(a: Expr, b: Expr) -> Expr:

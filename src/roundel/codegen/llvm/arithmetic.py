@@ -100,7 +100,9 @@ def _div(em: Emitter, e: tir.Div) -> str:
 
 @writes(EXPR, tir.Mod)
 def _mod(em: Emitter, e: tir.Mod) -> str:
-    return _float_binary(em, e) if e.dtype.is_float else _divide(em, e, "rem")
+    if e.dtype.is_float:
+        return em.value(tir.Call("fmod", (e.a, e.b), e.dtype)) if e.dtype.bits <= 32 else _float_binary(em, e)
+    return _divide(em, e, "rem")
 
 
 @writes(EXPR, tir.FloorDiv)

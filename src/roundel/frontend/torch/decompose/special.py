@@ -22,7 +22,7 @@ FAR = 25.0
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
 
 
-def _wide(fn: Callable[..., Tensor], narrow: bool) -> Callable[..., Tensor]:
+def _wide(fn: Callable[..., Tensor], narrow: bool = False) -> Callable[..., Tensor]:
     """``fn`` in float64, its result in the type that PyTorch gives. ``narrow``: in float32 where that type is not wider."""
 
     def evaluate(*args: Tensor) -> Tensor:
