@@ -32,6 +32,21 @@ def test_scans():
     opcheck("cumsum", T(40, dtype="float16"), axis=0)
 
 
+EDGES = [[-np.inf, -200.0, 3.0, np.inf, 1.0, np.nan, 5.0], [1.0, 1.0, 0.0, 1.0, 700.0, -700.0, 700.0], [-np.inf] * 7]
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin", "logcumsumexp"])
+def test_running_values(name):
+    opcheck(name, T("n", 4, 3), dims=N, axis=1)
+    opcheck(name, T("n", 4), dims=N, axis=0)
+    opcheck(name, T(3, 37))
+    opcheck(name, T(values=EDGES), axis=1)
+    opcheck(name, T(3, 9, dtype="float16"))
+    if name != "logcumsumexp":
+        opcheck(name, T(5, 17, dtype="int8"), axis=0)
+        opcheck(name, T(5, 17, dtype="bool"))
+
+
 @pytest.mark.parametrize("descending", [False, True])
 def test_sort(descending):
     opcheck("sort", T("n", 4), dims=N, axis=0, descending=descending)

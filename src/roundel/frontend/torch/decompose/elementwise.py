@@ -95,21 +95,6 @@ def log_ndtr(x: Tensor) -> Tensor:
     return torch.where(x < 1.0, torch.log(torch.special.erfcx(-t) / 2) - t * t, torch.log1p(-torch.erfc(t) / 2))
 
 
-@decomposes("logcumsumexp")
-def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    """Over triangles of shifted terms; each result is relative to the largest term up to it."""
-    if x.dim() == 0:
-        return x.clone()
-    moved = x.movedim(dim, -1)
-    n = moved.shape[-1]
-    top = torch.cummax(moved, -1)[0]
-    base = torch.where(torch.isfinite(top), top, 0.0)
-    terms = torch.exp(moved.unsqueeze(-2) - base.unsqueeze(-1))
-    place = torch.arange(n, device=x.device)
-    total = torch.where(place[None, :] <= place[:, None], terms, 0.0).sum(-1)
-    return (torch.log(total) + base).movedim(-1, dim)
-
-
 @decomposes("sinc")
 def sinc(x: Tensor) -> Tensor:
     """sin(pi x) / (pi x), 1 at 0."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Order statistics, running extremes, bins and distances."""
+"""Order statistics, bins and distances."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -74,39 +73,6 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tenso
     last = first + often.gather(-1, first) - 1
     found = values.gather(-1, first).movedim(-1, dim), order.gather(-1, last).movedim(-1, dim)
     return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
-
-
-def _running(x: Tensor, dim: int, largest: bool) -> tuple[Tensor, Tensor]:
-    """Over triangles: position j is the last up to i that is not beaten."""
-    if x.dim() == 0:
-        return x.clone(), torch.zeros((), dtype=torch.int64)
-    rows = x.movedim(dim, -1)
-    n = rows.shape[-1]
-    if n == 0:
-        return x.clone(), torch.zeros(x.shape, dtype=torch.int64)
-    place = torch.arange(n)
-    allowed = place[None, :] <= place[:, None]
-    worst = (-math.inf if largest else math.inf) if x.is_floating_point() else \
-        (torch.iinfo(x.dtype).min if largest else torch.iinfo(x.dtype).max) if x.dtype != torch.bool else not largest
-    terms = torch.where(allowed, rows.unsqueeze(-2), torch.full((), worst, dtype=x.dtype))
-    best = terms.amax(-1) if largest else terms.amin(-1)
-    equal = (terms == best.unsqueeze(-1)) & allowed
-    if x.is_floating_point():
-        equal = torch.where(torch.isnan(best).unsqueeze(-1), torch.isnan(terms), equal)
-    last = torch.where(equal, place, 0).amax(-1)
-    return best.movedim(-1, dim), last.movedim(-1, dim)
-
-
-@decomposes("cummax")
-def cummax(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """The largest so far along ``dim``, and where it is."""
-    return _running(x, dim, True)
-
-
-@decomposes("cummin")
-def cummin(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    """The least so far along ``dim``, and where it is."""
-    return _running(x, dim, False)
 
 
 @decomposes("searchsorted.Tensor", "searchsorted.Scalar")

@@ -101,6 +101,19 @@ def _cumulative(node: NodeContext, x: Any, dim: int, *, dtype: Any = None) -> An
     return node.make("cumprod" if "cumprod" in str(node.node.target) else "cumsum", tensor(node, x, node.out_dtype()), axis=dim)
 
 
+@converter("cummax", "cummin")
+def _running_extreme(node: NodeContext, x: Any, dim: int) -> Any:
+    row = x if x.sinfo.ndim else node.make("reshape", x, graph.ShapeExpr((tir.index_const(1),)))
+    out = node.make("cummax" if "cummax" in str(node.node.target) else "cummin", row, axis=dim)
+    both = graph.TupleGetItem(out, 0), graph.TupleGetItem(out, 1)
+    return both if x.sinfo.ndim else tuple(node.make("reshape", node.emit(b), graph.ShapeExpr(())) for b in both)
+
+
+@converter("logcumsumexp")
+def _logcumsumexp(node: NodeContext, x: Any, dim: int) -> Any:
+    return node.make("logcumsumexp", x, axis=dim) if x.sinfo.ndim else node.make("multiply", x, scalar(1, x.sinfo.dtype))
+
+
 @converter("topk")
 def _topk(node: NodeContext, x: Any, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:  # noqa: A002
     out = node.make("topk", x, k=k, axis=dim, ret_type="both", largest=largest, dtype="int64")
