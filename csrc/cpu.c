@@ -64,6 +64,22 @@ static int has_feature(const char *name) {
       return (int)(getauxval(known[i].second ? 26 /* AT_HWCAP2 */ : 16 /* AT_HWCAP */) >> known[i].bit & 1);
   return 1;
 }
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+
+static int has_feature(const char *name) {
+  static const char *const known[][2] = {{"fullfp16", "FP16"}, {"dotprod", "DotProd"}, {"i8mm", "I8MM"}, {"bf16", "BF16"}, {"lse", "LSE"}, {"rdm", "RDM"}};
+  if (strncmp(name, "sve", 3) == 0) return 0;
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (strcmp(known[i][0], name) != 0) continue;
+    char asked[64] = "hw.optional.arm.FEAT_";
+    int there = 0;
+    size_t size = sizeof there;
+    strcat(asked, known[i][1]);
+    return !sysctlbyname(asked, &there, &size, NULL, 0) && there;
+  }
+  return 1;
+}
 #elif defined(__riscv) && defined(__linux__)
 #include <sys/auxv.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the runtime needs from an operating system. os_linux.c and os_posix.c provide it. */
+/* What the runtime needs from an operating system. os_linux.c, os_posix.c and os_win32.c provide it. */
 #ifndef ROUNDEL_OS_H_
 #define ROUNDEL_OS_H_
 

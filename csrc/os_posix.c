@@ -15,6 +15,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#if defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 #include <time.h>
 #include <unistd.h>
 
@@ -162,6 +165,12 @@ void os_forget_waiters(void) {
 int os_allow_tiles(void) { return 1; } /* the system saves them, or the CPU says that it does not */
 
 int os_num_cpus(void) {
+#if defined(__APPLE__) /* the fast cores, where there are others */
+  int cores = 0;
+  size_t size = sizeof cores;
+  if (!sysctlbyname("hw.perflevel0.physicalcpu", &cores, &size, NULL, 0) || !sysctlbyname("hw.physicalcpu", &cores, &size, NULL, 0))
+    return cores > 0 ? cores : 1;
+#endif
   long count = sysconf(_SC_NPROCESSORS_ONLN);
   return count > 0 ? (int)count : 1;
 }

@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 #if defined(_WIN32)
-#define RD_API
+#define RD_API __declspec(dllexport)
 #else
 #define RD_API __attribute__((visibility("default")))
 #endif

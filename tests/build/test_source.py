@@ -128,6 +128,11 @@ def test_what_c_source_has_no_place_for_is_refused(tmp_path):
         rd.compile(convolutions()[0]).save(tmp_path / "m.c")
 
 
+def test_a_processor_that_is_none_is_refused():
+    with pytest.raises(OptionError, match="no processor 'cortex-a722'.*(?s:.)*is cortex-a72 meant"):
+        rd.compile(convolutions()[0], target="c -mtriple=aarch64-linux-gnu -mcpu=cortex-a722")
+
+
 def test_the_source_says_what_it_is(tmp_path):
     text = rd.compile(convolutions()[0], target="c").save(tmp_path / "net.c").read_text()
     assert text.startswith("/* net: a model compiled by Roundel")

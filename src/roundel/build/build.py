@@ -22,7 +22,7 @@ from ..lower.facts import facts_of
 from ..passes.garbage import rare_collection
 from ..runtime import Executable, library, metadata, tensors, toolchain
 from ..target import Target, TargetLike
-from ..target.spec import MachineSpec
+from ..target.spec import MachineSpec, library_ending
 from .compiler import compile_units
 from .descriptors import host_module
 from .imported_c import imported_objects
@@ -126,7 +126,7 @@ class Built:
             from .wasm import write_module
 
             return write_module(self.objects, self.functions, weights, path, header=header, **options)
-        toolchain.check_output(path)
+        toolchain.check_output(path, ending=library_ending(self.spec.triple))
         return link(
             backend_of(self.spec.backend).linkable(self.objects, self.spec),
             weights,

@@ -24,7 +24,9 @@ from ..runtime.integrity import NAME_ROOM, Trailer, encoded_name, weights_name
 from ..runtime.metadata import FunctionInfo, TensorInfo
 from ..runtime.native import ABI, dlpack_code
 from ..target import Target
+from ..target.spec import library_ending, system_of
 from .elf import write_data_object
+from .systems import SYSTEMS, link_for
 from .weights import Blob, nbytes_of, write_beside, write_content
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
@@ -113,8 +115,8 @@ def link(
     ``max_size``: the most bytes that the file and its weights may have, ``"40M"`` or a number. Raises BuildError with the linker's words or the disk's,
     OptionError for another ending; nothing is left behind then.
     """
-    out = Path(out)
-    toolchain.check_output(out)
+    out, system = Path(out), "linux" if target is None else system_of(target.triple)
+    toolchain.check_output(out, ending="" if target is None else library_ending(target.triple))
     if name is not None and not isinstance(name, str):
         raise OptionError(f"the beginning of names cannot be {escape.value(name)}", hint="give a text, such as my_model")
     name = c_prefix(name or out.stem)
@@ -128,14 +130,18 @@ def link(
         temporary = outputs.enter_context(toolchain.atomic_output(out))
         work = toolchain.temporary_folder("roundel-link-")
         outputs.callback(shutil.rmtree, work, ignore_errors=True)
-        placed = _place_weights(weights, out, work, side_file, this_family() if target is None else family_of(target.triple), outputs)
+        placed = _place_weights(weights, out, work, side_file, this_family() if target is None else family_of(target.triple), system, outputs)
         (work / "stub.c").write_text(_stub(name, functions, placed, levels))
         (work / "exports.map").write_text(_EXPORTS % name)
-        paths = [*work.glob("weights.o")]
+        paths = [*work.glob("weights.[oS]")]
         for i, content in enumerate(objects):
             paths.append(work / f"part{i}.o")
             paths[-1].write_bytes(content)
         linked = work / f"linked{out.suffix}"
+        if system in SYSTEMS:
+            shutil.copyfile(link_for(SYSTEMS[system], toolchain.compiler(triple), [work / "stub.c", *paths], runtime, out.name), temporary)
+            _check_size(temporary, placed, max_size, levels)
+            return _with_header(out, header, name)
         parts = [f"-I{library.source_dir()}", str(work / "stub.c"), *map(str, paths), "-Wl,--whole-archive", str(runtime), "-Wl,--no-whole-archive"]
         command = toolchain.compiler(triple)
         if out.suffix == ".o":
@@ -146,8 +152,11 @@ def link(
             exports = f"-Wl,--version-script={work / 'exports.map'}"
             toolchain.run([*command, *_LINK, exports, *parts, *libraries, "-o", linked])
         _fill(linked, placed, temporary, closed=out.suffix != ".o")
-        if max_size is not None:
-            _check_size(temporary.stat().st_size + (placed.nbytes if placed.weights_file else 0), read_bytes(str(max_size)), placed.nbytes, levels)
+        _check_size(temporary, placed, max_size, levels)
+    return _with_header(out, header, name)
+
+
+def _with_header(out: Path, header: Sequence[FunctionInfo], name: str) -> Path:
     if header:
         write_header(out.with_suffix(".h"), header, name)
     return out
@@ -173,9 +182,11 @@ def entry_name(name: str, function: str) -> str:
 def foreign_triple(triple: str | None) -> str | None:
     """What C compilers call a machine, given LLVM's triple, whose files are not linked by this machine's own compiler: another processor, another C library
     (``musl``), or the oldest version of it to run with (``gnu.2.17``, which zig's compiler knows); else None, as for no triple. Raises BuildError
-    for systems other than Linux."""
+    for systems that nothing links files for here."""
     if not triple:
         return None
+    if (system := system_of(triple)) in SYSTEMS:
+        return f"{family_of(triple)}-{SYSTEMS[system].name}"
     if "linux" not in triple:
         raise BuildError(
             f"a shared library for {triple} cannot be linked here",
@@ -204,10 +215,12 @@ def _c_library() -> str:
 
 @dataclass(frozen=True)
 class _Placed:
-    """Where ``nbytes`` of weights are: ``embedded``, or in a file beside the library that ends in ``digest``."""
+    """Where ``nbytes`` of weights are: ``embedded`` (put in afterwards, or by the linker: ``is_linked``), or in a file beside the library that ends in
+    ``digest``."""
 
     nbytes: int = 0
     embedded: Blob = b""
+    is_linked: bool = False
     weights_file: str = ""
     digest: str = ""
 
@@ -225,8 +238,8 @@ def _stub(name: str, functions: Sequence[str], placed: _Placed, levels: Sequence
         mark, kept = (",".join(map(str, data)) for data in (_NAME, encoded_name(placed.weights_file)))
         side_file = f"static const struct {{ unsigned char mark[{len(_NAME)}], name[{NAME_ROOM}]; }} side_file = {{ {{{mark}}}, {{{kept}}} }};\n"
         weights_file, digest = "(const char *)side_file.name", f'"{placed.digest}"'
-    text = _STUB.format(name=name, version=c_string(__version__), weights="roundel_weights" if placed.embedded else "0", side_file=side_file,
-                        weights_file=weights_file, digest=digest, levels=_levels(levels), library=levels[-1][1] if levels else "roundel_library",
+    weights = "roundel_weights" if placed.embedded or placed.is_linked else "0"
+    text = _STUB.format(name=name, version=c_string(__version__), weights=weights, side_file=side_file, weights_file=weights_file, digest=digest, levels=_levels(levels), library=levels[-1][1] if levels else "roundel_library",
                         num_levels=len(levels), known="levels" if levels else "0", nbytes=placed.nbytes)
     for function in functions:
         text += _ENTRY.format(entry=entry_name(name, function), function=c_string(escape.name(function)))
@@ -235,7 +248,7 @@ def _stub(name: str, functions: Sequence[str], placed: _Placed, levels: Sequence
     return text
 
 
-def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool, architecture: str, outputs: ExitStack) -> _Placed:
+def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool, architecture: str, system: str, outputs: ExitStack) -> _Placed:
     """Write the weights to the file that they will be mapped from, or keep a place for them in an object to link."""
     size = nbytes_of(weights)
     if weights is None or not size:
@@ -243,6 +256,11 @@ def _place_weights(weights: Blob | None, out: Path, work: Path, side_file: bool,
     if side_file or size > _EMBED_AT_MOST:
         beside = out.with_name(weights_name(out))
         return _Placed(size, weights_file=beside.name, digest=write_beside(weights, beside, outputs))
+    if system in SYSTEMS:
+        with (work / "weights.bin").open("wb") as sink:
+            write_content(weights, sink)
+        (work / "weights.S").write_text(SYSTEMS[system].data.format(symbol="roundel_weights", file=work / "weights.bin"))
+        return _Placed(size, is_linked=True)
     if architecture not in FAMILIES:
         raise BuildError(f"weights cannot be embedded in a file for {architecture}", hint="use side_file=True")
     write_data_object(work / "weights.o", architecture, "roundel_weights", max(size, len(_PLACE)), _PLACE)
@@ -262,11 +280,12 @@ def _fill(linked: Path, placed: _Placed, out: Path, closed: bool) -> None:
                 sink.write(Trailer(len(image), start, placed.nbytes, name_at, digest).sealed(head, tail).pack())
 
 
-def _check_size(nbytes: int, most: int, weights: int, levels: Sequence[tuple[str, str]]) -> None:
-    if nbytes <= most:
+def _check_size(made: Path, placed: _Placed, max_size: str | int | None, levels: Sequence[tuple[str, str]]) -> None:
+    nbytes = made.stat().st_size + (placed.nbytes if placed.weights_file else 0)
+    if max_size is None or nbytes <= (most := read_bytes(str(max_size))):
         return
     names = ", ".join(name for name, _ in levels)
-    raise BuildError(f"the model takes {nbytes:,} bytes, and may take {most:,}", why=f"its weights are {weights:,} of them" + (
+    raise BuildError(f"the model takes {nbytes:,} bytes, and may take {most:,}", why=f"its weights are {placed.nbytes:,} of them" + (
         f", laid out for each size of vectors of its levels ({names})" if levels else ""),
         hint=f'{"leave out levels, or " if levels else ""}store the weights in 16 bits (weights="float16")')
 

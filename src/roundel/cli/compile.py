@@ -79,11 +79,12 @@ def _ending(target: str | None) -> str:
     """Of what is written for a target where nobody says under which name."""
     from ..target import Target
     from ..target.levels import levels_of
+    from ..target.spec import library_ending
 
-    if levels_of(target):
-        return ".so"
+    if levels := levels_of(target):
+        return library_ending(levels[0].target.triple)
     made = None if target is None else Target(target)
-    return ".so" if made is None else ".o" if made.is_bare else ".wasm" if made.ending == ".wasm" else ".so"
+    return ".so" if made is None else ".o" if made.is_bare else ".wasm" if made.ending == ".wasm" else library_ending(made.triple)
 
 
 def _running(compiled: Any) -> str:

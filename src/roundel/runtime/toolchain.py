@@ -30,6 +30,8 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
         for name in ("cc", "gcc", "clang"):
             if path := shutil.which(name):
                 return (path,)
+    elif triple.endswith("windows-gnu") and (path := shutil.which(f"{triple.partition('-')[0]}-w64-mingw32-gcc")):
+        return (path, "-static-libgcc")
     if importlib.util.find_spec("ziglang") is not None:
         return (sys.executable, "-P", "-m", "ziglang", "cc", *(_zig_target(triple) if triple else ()))
     raise BuildError(
@@ -140,8 +142,13 @@ def is_library(path: Path) -> bool:
     return path.suffix in _ENDINGS or re.search(r"\.so(\.\d+)+$", path.name) is not None
 
 
-def check_output(path: Path, *, objects: bool = True) -> None:
-    """Raises OptionError unless the name is one of a shared library or (with ``objects``) of an object to link."""
+def check_output(path: Path, *, objects: bool = True, ending: str = "") -> None:
+    """Raises OptionError unless the name is one of a shared library or (with ``objects``) of an object to link. ``ending``: that of libraries of the
+    model's system; objects to link are made for Linux only."""
+    if ending not in ("", ".so") and not os.path.isdir(path):
+        if path.suffix != ending:
+            raise OptionError(f"{path.name}: this model was compiled for a system whose libraries end in {ending}", hint=f"name it {path.stem}{ending}")
+        return
     if is_library(path) or (objects and path.suffix == ".o") or os.path.isdir(path):  # a folder is refused where it would be written
         return
     if path.suffix in OTHER_ENDINGS:

@@ -21,7 +21,7 @@ _ICELAKE = _V4 + ",avx512ifma,avx512vbmi,avx512vbmi2,avx512vnni,avx512bitalg,avx
 _AMD_V4 = _ICELAKE + ",avx512bf16"
 _SAPPHIRE = _AMD_V4 + ",avxvnni,avx512fp16,amx-tile,amx-int8,amx-bf16"
 _NEON = "neon,fullfp16,dotprod,lse,crc,rdm"
-_X86, _ARM, _MAC = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-darwin"
+_X86, _ARM, _MAC = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx13.0"
 _RISCV, _WASM = "riscv64-unknown-linux-gnu", "wasm32-unknown-unknown"
 _X86_32, _ARM_32 = "i686-unknown-linux-gnu", "armv7-unknown-linux-gnueabihf"
 _M3, _M4F, _M33F, _M55F = (f"thumbv{name}" for name in ("7m-none-eabi", "7em-none-eabihf", "8m.main-none-eabihf", "8.1m.main-none-eabihf"))
@@ -150,6 +150,9 @@ MACHINES: dict[str, dict[str, Any]] = {
     "cortex-a72": _machine(_A72, _ARM, "neon,crc", 16, 32, 7, 1, 32 * K, 1 * M, 0, 1.5, 4, 5),
     "cortex-a76": _machine(_A76, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 512 * K, 2 * M, 2.4, 10, 18),
     "apple-m1": _machine(_FIRESTORM, _MAC, _NEON, 16, 32, 4, 4, 128 * K, 12 * M, 0, 3.2, 60, 62),
+    "aarch64-macos": _machine(_FIRESTORM, _MAC, _NEON, 16, 32, 4, 4, 128 * K, 12 * M, 0, 3.2, 60, 62, cpu="apple-m1"),
+    "x86_64-macos": _machine(_HASWELL, "x86_64-apple-macosx13.0", _V3, 32, 16, 4, 2, 32 * K, 256 * K, 8 * M, 3.0, 15, 25, cpu="x86-64-v3"),
+    "x86_64-windows": _machine(_HASWELL, "x86_64-pc-windows-gnu", _V3, 32, 16, 4, 2, 32 * K, 256 * K, 8 * M, 3.0, 15, 25, cpu="x86-64-v3"),
     "rv64gcv": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c,v", 16, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.6, 5, 6, cpu="generic-rv64"),
     "rv64gc": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c", 8, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.5, 3, 4, cpu="generic-rv64"),  # without vectors
     # without a system: C source, for one core

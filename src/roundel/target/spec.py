@@ -12,6 +12,18 @@ def ending_of(kind: str, triple: str) -> str:
     return ".c" if kind == "c" else ".wasm" if triple.startswith("wasm") else ""
 
 
+def system_of(triple: str) -> str:
+    """The system that programs of a machine run on: ``windows``, ``macos``, or whatever else the triple says, which is Linux where it says nothing."""
+    if "windows" in triple or "mingw" in triple:
+        return "windows"
+    return "macos" if "darwin" in triple or "macos" in triple else "" if is_bare(triple) or triple.startswith("wasm") else "linux"
+
+
+def library_ending(triple: str) -> str:
+    """The ending of shared libraries on a machine's system."""
+    return {"windows": ".dll", "macos": ".dylib"}.get(system_of(triple), ".so")
+
+
 def is_bare(triple: str) -> bool:
     """Whether programs of a machine run without a system, on memory of some hundred kilobytes: a microcontroller."""
     return "none" in triple.split("-") or triple.endswith("-elf")

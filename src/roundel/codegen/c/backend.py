@@ -12,9 +12,11 @@ from pathlib import Path
 from ...ir.annotations import IMPORT_LLVM
 from ...ir.errors import BuildError, MachineError
 from ...runtime import library, toolchain
+from ...target.machines import MACHINES
 from ...target.spec import MachineSpec
 from ..backend import Emitted, Function
 from ..data import Data
+from ..llvm.machine import check_processor
 from .data import data_text
 from .functions import emit_function
 from .writer import Helpers
@@ -34,7 +36,9 @@ class C:
         return f"C99 {_compiler_version()} {' '.join(_OPTIONS)}"
 
     def check(self, spec: MachineSpec) -> None:
-        """C is for every machine."""
+        """C is for every machine, but a processor that is named is one that the table of machines or LLVM knows: else its figures are another's."""
+        if spec.cpu != "generic" and spec.cpu not in MACHINES:
+            check_processor(spec.triple, spec.cpu)
 
     def emit(self, functions: Sequence[Function], spec: MachineSpec, data: Sequence[Data] = ()) -> Emitted:
         """C99. What is put together into one file are the sections behind the first one."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from ...ir.annotations import IMPORT_LLVM, texts
 from ...ir.errors import BuildError
-from ...target.spec import MachineSpec
+from ...target.spec import MachineSpec, system_of
 from ..backend import Emitted, Function
 from ..data import Data
 from . import machine
@@ -17,6 +17,8 @@ from .features import checked_features
 from .function import emit_function, module_text, platform_of
 
 _MACHINE_INTRINSIC = re.compile(r"@llvm\.(x86|aarch64|arm|riscv|wasm|ppc|s390|nvvm|amdgcn)\.(?!avx512\.(vpdpbusd|min|max))")
+
+_OWN = re.compile(r"^(define |@roundel_library\w* = )(?!internal|private|hidden)", re.MULTILINE)
 
 
 class LLVM:
@@ -41,6 +43,8 @@ class LLVM:
                 raise BuildError(error.what, where=error.where or f.symbol, why=error.why, hint=error.hint) from error
         attrs = functions[0].program.attrs if functions else {}
         text = machine.with_imports(module_text(pieces, data_text(data)), texts(attrs, IMPORT_LLVM))
+        if system_of(spec.triple) == "macos":  # whose linker exports what is not hidden
+            text = _OWN.sub(r"\1hidden ", text)
         pipeline = "none" if data else "light" if any(p.vectors for p in pieces) else "loops" if "checks" in attrs else "full"
         return Emitted(text, pipeline, _MACHINE_INTRINSIC.search(text) is not None)
 
