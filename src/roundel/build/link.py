@@ -239,8 +239,9 @@ def _stub(name: str, functions: Sequence[str], placed: _Placed, levels: Sequence
         side_file = f"static const struct {{ unsigned char mark[{len(_NAME)}], name[{NAME_ROOM}]; }} side_file = {{ {{{mark}}}, {{{kept}}} }};\n"
         weights_file, digest = "(const char *)side_file.name", f'"{placed.digest}"'
     weights = "roundel_weights" if placed.embedded or placed.is_linked else "0"
-    text = _STUB.format(name=name, version=c_string(__version__), weights=weights, side_file=side_file, weights_file=weights_file, digest=digest, levels=_levels(levels), library=levels[-1][1] if levels else "roundel_library",
-                        num_levels=len(levels), known="levels" if levels else "0", nbytes=placed.nbytes)
+    text = _STUB.format(name=name, version=c_string(__version__), weights=weights, side_file=side_file, weights_file=weights_file, digest=digest,
+                        levels=_levels(levels), library=levels[-1][1] if levels else "roundel_library", num_levels=len(levels),
+                        known="levels" if levels else "0", nbytes=placed.nbytes)
     for function in functions:
         text += _ENTRY.format(entry=entry_name(name, function), function=c_string(escape.name(function)))
         if function.isidentifier() and function.isascii():
