@@ -20,7 +20,6 @@ FRACTIONS = {  # that are no figures of a machine, and why
     "graph/algorithms/causal.py": ({1e30}, "a score below all others"),
     "graph/algorithms/strassen.py": ({0.97, 1.05}, "what must be gained for weights that are larger"),
     "graph/algorithms/winograd.py": ({2.0, 16 / 9, 36 / 9}, "a bound of numbers that do not overflow, sizes of transformed kernels"),
-    "strategy/attention/attention.py": ({0.75, 4.0}, "instructions of a step's loop, bytes of float32"),
     "strategy/contest.py": ({1.25, 1.12, 1 / 3}, "how far the model is trusted against the order of the rules"),
     "strategy/cost.py": ({6.0, 3.0, 2.0, 1.3, 1e9, 1e-9}, "how limits are put together, counts of instructions, nanoseconds"),
     "strategy/explain.py": ({1e-9}, "nanoseconds"),
@@ -81,12 +80,12 @@ def test_machines_that_do_not_look_ahead_have_figures_of_their_own():
     assert Target("neoverse-n1").ordered_instructions < Target("znver5").ordered_instructions
 
 
-MODELS = {"strategy/cost.py": "the one model", "strategy/attention/attention.py": "attention's own",
+MODELS = {"strategy/cost.py": "the one model",
           "strategy/product/tile_products_candidates.py": "that of tile registers", "strategy/product/packed_products.py": "that of packed matrices",
           "strategy/generation.py": "a rough one, of spaces that users describe", "strategy/roofline.py": "bounds"}
 """Modules outside ``target/`` that put a time together of a machine's figures."""
 TERMS = {
-    "graph/algorithms/strassen.py", "graph/layout/chains.py", "strategy/attention/steps.py", "strategy/contest.py", "strategy/expected.py",
+    "graph/algorithms/strassen.py", "graph/layout/chains.py", "strategy/attention/stage_times.py", "strategy/contest.py", "strategy/expected.py",
     "strategy/generic/candidates.py", "strategy/generic/nests.py", "strategy/parallelism.py", "strategy/pointwise/elementwise.py",
     "strategy/pointwise/points.py", "strategy/pointwise/transposition.py", "strategy/product/contraction.py", "strategy/product/contraction_candidates.py",
     "strategy/reduction/totals.py", "strategy/transform/winograd_cycles.py",

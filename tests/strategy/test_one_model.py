@@ -3,9 +3,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from roundel import te
+from roundel.driver import DEFAULT, prepare
+from roundel.ir import tir
+from roundel.ir.dtype import INT64
+from roundel.strategy import schedule_module
+from roundel.strategy.attention.attention import attention
 from roundel.strategy.cost import expected_cycles
 from roundel.strategy.nest import Nest, Operand
 from roundel.strategy.pointwise.elementwise import elementwise
@@ -16,6 +22,8 @@ from roundel.strategy.reduction.rows import rows
 from roundel.strategy.statements import number
 from roundel.strategy.window.windows import windows
 from roundel.target import Target
+
+from ..graph.algorithms.test_attention import chain
 
 
 def product(m=96, n=128, k=200):
@@ -57,8 +65,17 @@ def elements(shape=(200, 333)):
     return te.create_prim_func([x, y, te.compute(shape, lambda i, j: te.exp(z[i, j]) + 0.5, "W")])
 
 
+def attended(rows=96, keys=240, width=64, heads=2):
+    """Queries over keys and their values: two products with a softmax between them."""
+    shapes = [(1, n, heads, width) for n in (rows, keys, keys)]
+    mod = prepare(chain(*shapes), target=Target("znver5", cores=1), pipeline=DEFAULT[: DEFAULT.index(schedule_module)])
+    return max((f for _, f in mod.items() if isinstance(f, tir.PrimFunc)), key=lambda f: len(f.root_block.alloc_buffers))
+
+
+
 CASES = {"contraction": (contraction, product()), "windows": (windows, depthwise()), "columns": (columns, sums((100, 1024), 0)),
          "rows": (rows, sums((256, 1024), 1))}
+ATTENDED = {"kept": {"span": 0, "packed": 0}, "in spans": {"span": 120, "packed": 0}, "together": {"span": 0, "packed": 1}}
 OTHERS = {"epilogue": (contraction, clipped_product()), "prologue": (windows, prepared_windows()), "elementwise": (elementwise, elements())}
 
 
@@ -73,6 +90,30 @@ def test_tables_and_scheduled_programs_are_priced_alike(name, cpu):
         choice = sketch.candidates.decisions(int(k))
         priced = expected_cycles(sketch.schedule(choice).func, target, cores=1)
         assert 0.6 < sketch.expected(choice) / priced < 1.6, choice
+
+
+@pytest.mark.parametrize("pins", ATTENDED.values(), ids=ATTENDED)
+@pytest.mark.parametrize("cpu", ["znver5", "x86-64-v3", "neoverse-n1"])
+def test_attention_is_priced_as_the_program_that_it_becomes(cpu, pins):
+    target = Target(cpu, cores=1)
+    (sketch,) = attention(Program(attended(), target))
+    choice = sketch.candidates.best(np.logical_and.reduce([sketch.candidates.columns[n] == v for n, v in pins.items()]))
+    assert 0.6 < sketch.expected(choice) / expected_cycles(sketch.schedule(choice).func, target, cores=1) < 1.6, choice
+
+
+def test_what_attention_decides_depends_on_the_machine_and_on_sizes():
+    """All scores are kept where a cache holds them, and keys are taken in spans where none does; a symbolic number of keys counts as several."""
+    def best(target, **sizes):
+        (sketch,) = attention(Program(attended(**sizes), target))
+        return sketch.best(), sketch
+
+    large, small = Target("znver5", cores=1), Target("znver5", cores=1, l1_bytes=8 << 10, l2_bytes=64 << 10, l3_bytes=64 << 10)
+    (kept, _), (spans, _) = best(large, keys=720), best(small, keys=720)
+    assert kept["span"] == 0 < spans["span"]
+    n = tir.Var("n", INT64, size=True)
+    _, symbolic = best(large, rows=n, keys=n)
+    times = [best(large, rows=n, keys=n)[1].candidates.cycles.min() for n in (32, 2048)]
+    assert times[0] < symbolic.candidates.cycles.min() < times[1]
 
 
 @pytest.mark.parametrize("neighbours, vectors", [(12, 1), (3, 7), (2, 7)])

@@ -97,10 +97,10 @@ def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> 
     return reader.statements()
 
 
-def statement_of(block: tir.Block, lane_axis: int, target: Target, has_guards: bool = True) -> Statement:
+def statement_of(block: tir.Block, lane_axis: int, target: Target, has_guards: bool = True, sizes: Mapping[str, int] = MappingProxyType({})) -> Statement:
     """The store of a block whose loops are still to be chosen: what it touches and computes, by the positions of the block's axes. ``has_guards``:
-    its conditions are evaluated for each element; otherwise loops are split where they change."""
-    reader = _Reader(None, {}, target)
+    its conditions are evaluated for each element; otherwise loops are split where they change. ``sizes`` as for `statements`."""
+    reader = _Reader(None, sizes, target)
     site = _Site((), block.body, {axis.var: {k: 1} for k, axis in enumerate(block.iter_vars)}, _NONE, _ALWAYS)
     read = _Accesses(reader, site, {})
     read.lanes = lane_axis

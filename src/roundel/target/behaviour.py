@@ -74,30 +74,12 @@ class Behaviour:
     """Times the second-level cache, of a picture of which each panel of weights finds the next block of channels too far away."""
     ahead_bytes: int
     """Bytes that a fetch is ahead of its use, at least."""
-    attention_exposed: float
-    """In attention: the share of the time to read values again that multiply-adds do not hide."""
-    attention_streamed: float
-    """... of the time of a vector of keys or values from the second-level cache that a step takes."""
-    attention_far: float
-    """... of the rate of the last cache, at which keys and values are read that the second-level cache does not hold."""
-    attention_together: float
-    """... where they lie together."""
-    broadcast_cycles: float
-    """Cycles of a broadcast beside the multiply-adds that hide most of it, in attention."""
-    exponential_cycles: float
-    """Cycles for a vector of scores: exponential, largest, sum."""
-    turn_cycles: float
-    """Cycles to transpose a vector of queries."""
-    rescale_cycles: float
-    """Cycles to scale the sums of a vector of rows when their largest score has grown."""
-    update_cycles: float
-    """Cycles to add a block's results to a vector of those before."""
+    span_cycles: float
+    """Cycles to begin a span of keys for a vector of rows in attention: loops that are entered anew, sums that are scaled."""
     tail_cycles: float
     """Cycles for a vector of rows of a block of keys that is not full."""
     edge_cycles: float
     """Cycles for a vector of scores of which a mask hides some."""
-    tile_cycles: float
-    """Cycles to start and end a tile of attention's results."""
     tiles_started_cycles: float
     """Cycles that pass at the ends of a block of products in tile registers: the latency of its last products, and of getting going."""
     tiles_copied_cycles: float
@@ -113,10 +95,8 @@ def _fitted(**others: float) -> Behaviour:
         "masked": 1.01, "window_share": 25 / 56, "awaited": 0.5, "exposed": 0.15, "strided_exposed": 0.4, "first_exposed": 0.527, "l2_beside": 0.6,
         "l3_beside": 0.64, "memory_beside": 1.0, "weights_share": 8 / 9, "elementwise_share": 0.25, "copied_share": 0.533, "scattered_share": 0.3,
         "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
-        "page_bytes": 4096, "block_passes": 24, "far_times": 4.0, "ahead_bytes": 4096, "attention_exposed": 0.25, "attention_streamed": 0.8,
-        "attention_far": 1 / 3, "attention_together": 2 / 3, "broadcast_cycles": 0.1, "exponential_cycles": 12.0, "turn_cycles": 16.0, "rescale_cycles": 40.0,
-        "update_cycles": 2.0, "tail_cycles": 700.0, "edge_cycles": 45.0, "tile_cycles": 14.0, "tiles_started_cycles": 60.0, "tiles_copied_cycles": 3.5,
-        "factors_room": 0.5,
+        "page_bytes": 4096, "block_passes": 24, "far_times": 4.0, "ahead_bytes": 4096, "span_cycles": 400.0,
+        "tail_cycles": 700.0, "edge_cycles": 45.0, "tiles_started_cycles": 60.0, "tiles_copied_cycles": 3.5, "factors_room": 0.5,
     }
     return Behaviour(**figures | others)  # type: ignore[arg-type]
 
@@ -125,8 +105,7 @@ OUT_OF_ORDER = _fitted()
 """Of cores that look far ahead, with masks or without, whose vectors have no largest number that keeps NaN: those of x86-64."""
 OUT_OF_ORDER_ARM = _fitted(ordered_instructions=1.0)
 """... of AArch64, whose FMAX keeps NaN."""
-IN_ORDER = _fitted(loop_cycles=1.0, window_share=1.0, awaited=1.0, exposed=0.5, strided_exposed=1.0, first_exposed=1.0, attention_exposed=0.5,
-                   broadcast_cycles=0.5)
+IN_ORDER = _fitted(loop_cycles=1.0, window_share=1.0, awaited=1.0, exposed=0.5, strided_exposed=1.0, first_exposed=1.0)
 """Of cores that wait where data is late: what others hide behind arithmetic adds to it. Estimated, not measured."""
 PORTABLE = _fitted()
 """Of WebAssembly, which runs on whichever of these there is."""

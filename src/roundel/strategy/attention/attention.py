@@ -20,24 +20,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from ...schedule.schedule import Schedule
 from ...target import Target
-from ...target.target import L2, L3
 from ..candidates import Candidates, Columns, combinations
-from ..cost import SHARPNESS, exposed
 from ..match.accesses import blocks_of, extent_of, product
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from .stage_times import SIZE, StageTimes
 from .stages import Stages, find, kept
 from .steps import Steps
 
 SPANS = (64, 96, 120, 128, 168, 240, 336)  # keys of a block: numbers of many divisors
 ASSUMED = (32, 128, 512, 2048)  # keys or rows whose number is not known
-ASSUMED_HEADS = 8     # ... and of batches of heads
 
 
 @rule
@@ -74,58 +71,12 @@ def candidates(stages: Stages, target: Target) -> Candidates:
         first, second = c["keys"] * c["block"] + c["block"] + 1, c["rows"] * c["vectors"] + c["vectors"] + 1
         return (first <= registers) & (second <= registers) & (c["block"] * lanes % c["rows"] == 0) & (c["span"] % c["keys"] == 0)
 
-    c = combinations(domains, legal)
-    times = [_cycles(stages, target, c, size) for size in (ASSUMED if None in (extent_of(stages.row), extent_of(stages.key)) else (1,))]
-    return Candidates(c, product(heads, ASSUMED_HEADS) * np.exp(np.mean(np.log(times), axis=0)))
+    columns = combinations(domains, legal)
+    return Candidates(columns, expected_of(stages, target, columns))
 
 
-def _cycles(stages: Stages, target: Target, c: Columns, unknown: int) -> np.ndarray:
-    """Of one head, with sizes that are no numbers taken as ``unknown``."""
-    lanes = target.lanes("float32")
-    near, far, streaming = (share * target.bytes_per_cycle(level) for share, level in ((1.0, L2), (target.attention_far, L3), (target.attention_together, L3)))
-    count, keys, width, inner = (extent_of(a) or unknown for a in (stages.row, stages.key, stages.column, stages.inner))
-    blocks = -(-count // (c["block"] * lanes))
-    span = np.where(c["span"] > 0, np.minimum(c["span"], keys), keys)
-    made = _seen(stages, count, keys, c["block"] * lanes + np.where(c["span"] > 0, c["span"], c["keys"]))
-    used = _seen(stages, count, keys, c["rows"] + c["keys"])
-    parts = -(-made // span)
-    scores = _tiles(target, made, c["keys"], c["block"]) * inner
-    weighted = _tiles(target, c["block"] * lanes, c["rows"], c["vectors"]) * (-(-width // lanes) // c["vectors"]) * used
-    rest = c["block"] * (made * target.exponential_cycles + inner * target.turn_cycles)
-    held = 2 * 4.0 * np.minimum(span, made) * c["block"] * lanes  # scores and exponentials, each written and read
-    rest = rest + np.where(held > target.l1_bytes, 2 * held * parts / np.where(held > target.l2_bytes * target.cache_room, streaming, near), 0.0)
-    again = 4.0 * np.minimum(span, made) * (c["vectors"] * lanes)  # values of a panel, which every tile of rows reads
-    tiles = c["block"] * lanes // c["rows"] * (-(-width // lanes) // c["vectors"]) * parts
-    rest = rest + np.where(again > target.l1_bytes * target.cache_room, tiles * again * target.attention_exposed / near, 0.0)
-    sums = c["block"] * (target.rescale_cycles + target.update_cycles * lanes * -(-width // lanes)) + tiles / parts * target.tile_cycles
-    tail = np.where((keys % np.maximum(c["span"], 1) > 0) & (not stages.causal), c["block"] * target.tail_cycles, 0.0)
-    rest = rest + np.where(c["span"] > 0, parts * sums + tail, 0.0)
-    rest = rest + c["block"] * c["block"] * lanes * target.edge_cycles * stages.causal
-    operands, read = 4.0 * keys * (inner + width), blocks * 4.0 * made * (inner + width)
-    rate = near if operands <= target.l2_bytes * target.scattered_room else far
-    packed = read / (near if operands <= target.l2_bytes else streaming) + operands / streaming
-    return blocks * (scores + weighted + rest) + np.where(c["packed"] > 0, packed, read / rate)
-
-
-def _seen(stages: Stages, count: int, keys: int, granule: Any) -> Any:
-    """Keys that a block of rows takes, as a mean; the last row sees all. ``granule``: rows and keys that are taken together."""
-    return np.minimum(keys, keys - min(count, keys) // 2 + granule // 2) if stages.causal else keys
-
-
-def _tiles(target: Target, extent: Any, height: Any, vectors: Any) -> Any:
-    """Cycles of one step for all the tiles of ``height`` along an extent, the last one of what is left."""
-    streamed = target.attention_streamed * target.vector_bytes / target.bytes_per_cycle(L2)
-
-    def step(rows: Any) -> Any:
-        return _step(target, rows, vectors) + target.broadcast_cycles * rows + streamed * vectors
-
-    full, rest = extent // height, extent % height
-    return full * step(height) + np.where(rest > 0, step(np.maximum(rest, 1)), 0.0)
-
-
-def _step(target: Target, rows: Any, vectors: Any) -> Any:
-    """Cycles of one step of a long reduction for a register tile, four of which are written out."""
-    chains = rows * vectors
-    instructions = chains + vectors + np.where((vectors == 1) & (rows > 1), 0, rows) + 0.75
-    limits = (chains / target.fma_ports, target.fma_latency * exposed(target, np.inf), (rows + vectors) / target.loads, instructions / target.issue)
-    return sum(x**SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + target.loop_cycles / 4
+def expected_of(stages: Stages, target: Target, columns: Columns) -> np.ndarray:
+    """Cycles of all heads; where sizes are no numbers, the geometric mean over several."""
+    sizes = ASSUMED if None in map(extent_of, (stages.row, stages.key, stages.inner, stages.column)) else ASSUMED[:1]
+    every = {n: np.tile(x, len(sizes)) for n, x in columns.items()} | {SIZE: np.repeat(sizes, len(next(iter(columns.values()))))}
+    return np.exp(np.log(StageTimes(stages, target, every).cycles()).reshape(len(sizes), -1).mean(axis=0))

@@ -15,10 +15,10 @@ from ...target import Target
 from ..match.accesses import Access, extent_of
 from ..parallelism import parallelize
 from ..partial import partial_results
+from .stage_times import TYPICAL, of_block
 from .stages import Stages
 
 UNROLLED_FMAS = 224   # multiply-adds in the body of an inner loop
-TYPICAL = 256         # keys or rows whose number is not known
 
 
 class Steps:
@@ -29,6 +29,7 @@ class Steps:
         self.block, self.keys, self.rows, self.vectors, self.packed, self.span = (
             decisions[n] for n in ("block", "keys", "rows", "vectors", "packed", "span"))
         self.causal = stages.causal
+        self.cycles = of_block(stages, decisions, target)
 
     def run(self) -> dict[str, int]:
         """Schedule the whole program; the grain of its parallel loop."""
@@ -61,9 +62,9 @@ class Steps:
         if self.packed:
             whole = sch.fuse(*around) if len(around) > 1 else around[0]
             blocks = sch.get(rows).extent
-            return parallelize(sch, whole, self.cycles() * (blocks.value if isinstance(blocks, tir.IntImm) else TYPICAL // self.lanes), self.target)
+            return parallelize(sch, whole, self.cycles * (blocks.value if isinstance(blocks, tir.IntImm) else TYPICAL // self.lanes), self.target)
         whole = sch.fuse(*around, rows) if around else rows
-        return parallelize(sch, whole, self.cycles(), self.target)
+        return parallelize(sch, whole, self.cycles, self.target)
 
     def at_once(self, rows: Any, tile: Any) -> tuple[Any, Any]:
         """Compute all scores of a block of rows, then their exponentials, then the result tile by tile. Returns the loop inside of which the scores
@@ -125,12 +126,6 @@ class Steps:
         part = partial_results(sch, block, spans)
         sch.set_scope(part, 0, "local")
         return part
-
-    def cycles(self) -> float:
-        """Cycles of one block of rows."""
-        s = self.stages
-        keys, width, inner = (extent_of(a) or TYPICAL for a in (s.key, s.column, s.inner))
-        return keys * self.block * ((inner + width) / self.target.fma_ports + self.target.exponential_cycles)
 
     def copied(self, block: Any, access: Access, *axes: tir.IterVar) -> Any:
         """Copy an operand into a buffer in which these axes of the block are the last dimensions."""
