@@ -7,7 +7,7 @@ import pytest
 from roundel import te
 from roundel.ir.equal import structural_equal
 from roundel.ir.errors import OptionError
-from roundel.strategy import schedule_program, template
+from roundel.strategy import choose, schedule_program, template
 from roundel.strategy.program import Program
 from roundel.target import Target
 from roundel.tune.space import Space
@@ -92,8 +92,16 @@ def test_several_threads_have_a_grain_to_decide():
     found = Space.of(program, "rules", threads=2)
     default = found.schedule(found.default).decisions["grain"]
     same = [c for c in found if c.way == found.default.way and c.rows[:-1] == found.default.rows[:-1]]
-    grains = {found.choice(c)["grain_power"]: found.schedule(c).decisions["grain"] for c in same}
-    assert grains == {p: max(1, int(default * 2.0**p)) for p in (-2, -1, 0, 1, 2)}
-    assert found.choice(found.default)["grain_power"] == 0
-    loops = [x for x in found.schedule(found.default._replace(rows=(*found.default.rows[:-1], 2))).schedule.trace if x.kind == "annotate"]
+    grains = {found.choice(c)["grain"]: found.schedule(c).decisions["grain"] for c in same}
+    assert grains == {n: n for n in {max(1, int(default * 2.0**p)) for p in (-2, -1, 0, 1, 2)}}
+    assert found.choice(found.default)["grain"] == default
+    loops = [x for x in found.schedule(same[-1]).schedule.trace if x.kind == "annotate"]
     assert loops  # it is in the trace, so records have it
+    assert found.find(found.sketch(same[-1]).name, found.schedule(same[-1]).decisions) == same[-1]  # as a record has it
+
+
+def test_grain_is_pinned_like_any_decision():
+    func = product(1024, 256, 256)
+    pinned = next(a for a in choose(func, TARGET, pins={"sketch": "contraction", "grain": 3}) if a.fits)
+    assert pinned.choice["grain"] == 3 == pinned.applied.decisions["grain"]
+    assert next(a for a in choose(func, TARGET, pins={"grain": 1 << 40}) if a.fits).applied.decisions["grain"] < 1 << 40  # all of the loop, at most

@@ -22,7 +22,7 @@ def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: T
     """Make a loop parallel unless it is known to have too little work, in chunks that are long enough for the target. There are at most ``most_chunks``:
     where an iteration prefetches what the next one reads, both should run on the same core.
 
-    Returns the decision ``grain``, the number of iterations in a chunk, which the program's attribute ``decisions`` may pin.
+    Returns the decision ``grain``, the number of iterations in a chunk; where a choice has another, it is replaced (`with_grain`).
     """
     extent = sch.get(loop).extent
     if is_little(sch, [loop], cycles_per_iteration, target):
@@ -30,7 +30,6 @@ def parallelize(sch: Schedule, loop: Any, cycles_per_iteration: float, target: T
     grain = worth_a_thread(cycles_per_iteration, target)
     if isinstance(extent, tir.IntImm):
         grain = max(1, min(grain, extent.value // 4), extent.value // most_chunks if most_chunks else 1)
-    grain = _given(sch, extent) or grain
     sch.parallel(loop)
     sch.annotate(loop, GRAIN, grain)
     return {GRAIN: grain}
@@ -53,10 +52,16 @@ def worth_a_thread(cycles_per_iteration: float, target: Target) -> int:
     return max(1, round(target.region_cycles / max(cycles_per_iteration, 1e-3)))
 
 
-def _given(sch: Schedule, extent: tir.Expr) -> int | None:
-    """The grain that is pinned by the program's attribute, at most the whole loop; None where none is."""
-    grain = (sch.func.attrs.get("decisions") or {}).get(GRAIN)
-    return min(grain, extent.value) if grain is not None and isinstance(extent, tir.IntImm) else grain
+def with_grain(sch: Schedule, grain: int) -> dict[str, int]:
+    """Give the parallel loops of a schedule another number of iterations in a chunk, at most all of them. Returns the decision; none without such loops."""
+    made: dict[str, int] = {}
+    loops = {sch.get(loop).loop_var: loop for block in sch.get_child_blocks(sch.get_block("root")) for loop in sch.get_loops(block)}
+    for loop in loops.values():
+        node = sch.get(loop)
+        if GRAIN in (node.annotations or {}):
+            made[GRAIN] = min(int(grain), node.extent.value) if isinstance(node.extent, tir.IntImm) else int(grain)
+            sch.annotate(loop, GRAIN, made[GRAIN])
+    return made
 
 
 def is_little(sch: Schedule, loops: Sequence[Any], cycles_per_iteration: float, target: Target) -> bool:

@@ -34,10 +34,11 @@ MOST_SHOWN = 12  # values in a message
 
 @dataclass(frozen=True)
 class Pins:
-    """The name of the sketch, or None, and the values of decisions."""
+    """The name of the sketch, or None, and the values of decisions; ``grain`` is one of every sketch."""
 
     sketch: str | None = None
     decisions: Mapping[str, Any] = field(default_factory=dict)
+    grain: int | None = None
 
     @staticmethod
     def of(func: tir.PrimFunc) -> Pins:
@@ -46,7 +47,7 @@ class Pins:
         grain = given.get(GRAIN, 1)
         if isinstance(grain, bool) or not isinstance(grain, int | np.integer) or not 0 < grain < 1 << 63:
             raise ScheduleError(f"{GRAIN} cannot be {escape.value(grain)}", hint="it is a number of iterations, 1 or more")
-        return Pins(given.get(SKETCH), {n: v for n, v in given.items() if n not in (SKETCH, GRAIN, PACKED)})
+        return Pins(given.get(SKETCH), {n: v for n, v in given.items() if n not in (SKETCH, GRAIN, PACKED)}, given.get(GRAIN))
 
     def __bool__(self) -> bool:
         return self.sketch is not None or bool(self.decisions)
@@ -60,8 +61,9 @@ class Pins:
 
     def choice(self, program: Program, sketch: Sketch) -> dict[str, Any]:
         """A value for each decision of a sketch: what is pinned, and for others the best that goes with it. Raises ScheduleError."""
+        chunks = {} if self.grain is None else {GRAIN: int(self.grain)}
         if not self.decisions:
-            return sketch.best()
+            return sketch.best() | chunks
         table = sketch.candidates
         names = list(table.columns) if table is not None else []
         for name in self.decisions:
@@ -79,7 +81,7 @@ class Pins:
                 others = ", ".join(f"{n}={v}" for n, v in self.decisions.items() if n != name)
                 what = f"sketch {sketch.name} cannot have {name}={value}" + (f" with {others}" if value in table.columns[name] else "")
                 raise program.error(what, hint=f"{name} can be {_values(left)}")
-        return table.best(fitting)
+        return table.best(fitting) | chunks
 
 
 def pin(mod: IRModule, choices: Mapping[str, Mapping[str, Any]]) -> IRModule:

@@ -8,13 +8,14 @@ program by ``sketch.schedule(choice)``, where ``choice`` gives each of its decis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
 from ..ir import tir
 from ..schedule.schedule import Schedule
 from .candidates import Candidates
+from .parallelism import GRAIN, with_grain
 from .program import Program
 from .reduction.inits import separate_inits
 
@@ -76,8 +77,12 @@ class Sketch:
         return 0.0 if self.beside is None else self.beside()
 
     def schedule(self, choice: Mapping[str, Any] | None = None) -> Applied:
-        """The program under a choice (default: the best). Raises ScheduleError where a step is not legal."""
-        applied = self.steps(self.start.fork(seed=0), dict(self.best() if choice is None else choice))
+        """The program under a choice (default: the best); ``grain`` is a decision of every sketch. Raises ScheduleError where a step is not legal."""
+        decisions = dict(self.best() if choice is None else choice)
+        grain = decisions.pop(GRAIN, None) if self.candidates is None or GRAIN not in self.candidates.columns else None
+        applied = self.steps(self.start.fork(seed=0), decisions)
+        if grain is not None:
+            applied = replace(applied, decisions={**applied.decisions, **with_grain(applied.schedule, grain)})
         separate_inits(applied.schedule)
         return applied
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..ir.annotations import GRAIN
 from ..ir.errors import OptionError
 from ..strategy.candidates import Candidates
 from ..strategy.choose import choose
@@ -24,10 +25,10 @@ from ..strategy.program import Program
 from ..strategy.refine import Mutator, Postprocessor, refined_sketch
 from ..strategy.rules import rules_in_order
 from ..strategy.sketch import Applied, Rule, Sketch
-from .measure.plan import GRAIN_POWER, Plan, packed, scheduled
+from .measure.plan import Plan, packed, scheduled
 
 GRAIN_POWERS = (0, -1, 1, -2, 2)
-FARTHER = 0.01  # share of the time that is expected of each power away from the sketch's own: what is nearer is tried first
+FARTHER = 0.01  # share of the time that is expected of each power away from the grain of the sketch's best: what is nearer is tried first
 
 SPACES = ("all", "rules", "generic")
 GENERIC = ("generic", "spatial", "fallback", "as_written")
@@ -167,7 +168,8 @@ class Space:
             sketches.append(_alone(found.sketch, found.choice))
         ways = [_way(s, program, threads) for s in sketches]
         own = ways[at]
-        rows = _rows(own, {GRAIN_POWER: 0, **found.choice})
+        assert found.applied is not None  # it fits
+        rows = _rows(own, {**found.applied.decisions, **found.choice})
         assert rows is not None  # the choice is from these tables
         default = Candidate(ways.index(own), rows)
         kept = [w for w in ways if w is own or (w.size and np.isfinite(w.beside))]
@@ -240,19 +242,23 @@ def _alone(sketch: Sketch, choice: Mapping[str, Any]) -> Sketch:
 def _way(sketch: Sketch, program: Program, threads: int) -> Way:
     """A sketch with its tables, for several threads with one for the grain. Where they expect nothing, the cost model judges what the best candidate
     becomes."""
-    beside = sketch.unchanged
-    if not any(t.cycles is not None for t in sketch.tables):
+    beside, best = sketch.unchanged, None
+    is_rated = any(t.cycles is not None for t in sketch.tables)
+    if not is_rated or threads > 1:
         try:
-            expected = sketch.expected(sketch.best())
-            beside = expected_cycles(sketch.schedule().func, program.target, cores=1) if expected is None else expected
+            best = sketch.schedule()
+            expected = None if is_rated else sketch.expected(sketch.best())
+            beside = beside if is_rated else expected_cycles(best.func, program.target, cores=1) if expected is None else expected
         except Exception as error:  # it is not legal here, or fails; either way it is not in the space
             _log.info("sketch %s is not in the space of %r: %s", sketch.name, program.name, error)
-            beside = float("inf")
-    if threads == 1 or not np.isfinite(beside):
+            beside = beside if is_rated else float("inf")
+    own = None if best is None else best.decisions.get(GRAIN)
+    if threads == 1 or own is None or any(GRAIN in t.columns for t in sketch.tables):
         return Way(sketch, sketch.tables, beside)
     least = beside + sum(float(t.cycles.min()) for t in sketch.tables if t.cycles is not None and len(t))
-    powers = np.asarray(GRAIN_POWERS)
-    return Way(sketch, (*sketch.tables, Candidates({GRAIN_POWER: powers}, FARTHER * least * np.abs(powers))), beside)
+    grains = {max(1, int(own * 2.0**power)): abs(power) for power in sorted(GRAIN_POWERS, key=abs, reverse=True)}
+    far = np.asarray(list(grains.values()))
+    return Way(sketch, (*sketch.tables, Candidates({GRAIN: np.asarray(list(grains))}, FARTHER * least * far)), beside)
 
 
 def _rows(way: Way, choice: Any) -> tuple[int, ...] | None:

@@ -12,6 +12,7 @@ from roundel.ir import IRModule, graph, options, tir
 from roundel.ir.dtype import INT64
 from roundel.ops import make
 from roundel.strategy import schedule_module
+from roundel.target import Target
 
 from ..functions import function
 from ..running import agree, same
@@ -373,3 +374,23 @@ def test_extreme_numbers_reach_what_reads_them_alone(value, operand, reached):
     out, other = run(*x), np.ones(expected.shape, bool)
     other[reached] = False
     assert np.array_equal(out[other], expected[other]) and not np.array_equal(out[reached], expected[reached], equal_nan=True)
+
+
+FEW = ((1, 8, 8, 64), (1, 512, 8, 64), (1, 512, 8, 64))
+UNSCHEDULED = DEFAULT[: DEFAULT.index(schedule_module)]
+
+
+@pytest.mark.parametrize("cpu, way", [("x86-64-v3", "by_blocks"), ("znver5", "plain")])
+def test_a_few_queries_go_the_way_that_is_expected_to_be_faster(cpu, way):
+    """Eight rows fill a vector of eight lanes, and half of one of sixteen, in which the products by themselves take clearly less time."""
+    mod = prepare(chain(*FEW), target=Target(cpu, cores=1), pipeline=UNSCHEDULED)
+    (choice,) = (c for c in mod.choices.made if c.subject.startswith("attention"))
+    times = choice.possible
+    assert choice.taken == way and set(times) == {"by_blocks", "plain"} and (times["plain"] < times["by_blocks"]) == (way == "plain")
+
+
+@pytest.mark.parametrize("way", ["by_blocks", "plain"])
+def test_either_way_is_had_where_it_is_asked_for(way):
+    site = next(c.site for c in prepare(chain(*FEW), pipeline=UNSCHEDULED).choices.made if c.subject.startswith("attention"))
+    mod = prepare(chain(*FEW), pipeline=UNSCHEDULED, choices={site: way})
+    assert any("softmax_matmul" in name for name in mod.functions) == (way == "by_blocks")

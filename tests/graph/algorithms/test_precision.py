@@ -11,7 +11,7 @@ import pytest
 
 import roundel as rd
 from roundel.build.inspect import inspect
-from roundel.driver import prepare
+from roundel.driver import DEFAULT, prepare
 from roundel.graph.algorithms.precision import factors, precision
 from roundel.ir import graph, options
 from roundel.ir.errors import OptionError
@@ -98,3 +98,22 @@ def test_data_is_rounded_once_for_all_products_that_read_it():
     with options.override(precision="bfloat16"):
         made = precision(mod.replace(attrs=mod.attrs | {"target": WITH}))
     assert sum(getattr(b.value.op, "name", "") == "astype" for b in made["main"].body.bindings) == 1
+
+
+@pytest.mark.parametrize("cpu, taken", [("sapphirerapids", "float32_products"), ("znver5", "bfloat16_products")])
+def test_auto_rounds_factors_where_that_is_expected_to_pay(cpu, taken):
+    """A few long columns: tiles of products are hardly filled, and all data have to be rounded first. What is asked for by type or node is not asked."""
+    mod = product(4096, 16, 16)[0]
+    (choice,) = prepared_choices(mod, cpu, "auto")
+    times = choice.possible
+    assert choice.taken == taken and (times["float32_products"] < times["bfloat16_products"]) == (taken == "float32_products")
+    assert [c.taken for c in prepared_choices(mod, cpu, "bfloat16")] == ["bfloat16_products"]
+    for way in times:
+        assert [c.taken for c in prepared_choices(mod, cpu, "auto", {choice.site: way})] == [way]
+
+
+def prepared_choices(mod, cpu, kind, choices=None):
+    """The choices of precision, before anything is scheduled."""
+    with options.override(precision=kind):
+        made = prepare(mod, target=Target(cpu, cores=1), pipeline=DEFAULT[: DEFAULT.index(precision) + 1], choices=choices)
+    return [c for c in made.choices.made if c.kind == "precision"]

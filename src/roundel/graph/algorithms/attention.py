@@ -20,12 +20,12 @@ from ...ir import graph, options
 from ...ir.module import IRModule
 from ...ir.op import FuseKind, OpDef
 from ...ops import make
-from ...ops.dims import static
+from ...ops.dims import shape_text, static
 from ...passes import pass_
-from ...target import Target
 from ..pattern import Match, PatternRewriter, is_const, is_op, wildcard
 from ..tidy.grouped_heads import repeated
 from . import causal
+from .attention_times import BY_BLOCKS, AttentionTimes
 from .causal import Sight
 
 x, v, c, mask = wildcard(), wildcard(), wildcard(), wildcard()
@@ -42,20 +42,31 @@ def attention(mod: IRModule) -> IRModule:
     """Products of a softmax of scores with values become one operator, unless the option ``accuracy`` is strict."""
     if options.get("accuracy") == "strict":
         return mod
-    target = mod.attrs.get("target") or Target.host()
-    return PatternRewriter(mod, [(_plain, lambda m: _together(m, _plain, target)), (_where, lambda m: _chosen(m, target))]).module()
+    return _Attention(mod).module()
 
 
-def _chosen(m: Match, target: Target) -> Any:
+class _Attention(PatternRewriter):
+    def __init__(self, mod: IRModule) -> None:
+        super().__init__(mod, [(_plain, lambda m: _together(m, _plain, self)), (_where, lambda m: _zeroed(m, self))])
+        self.times = AttentionTimes(mod)
+
+    def is_taken(self, call: graph.Call, shape: Any) -> bool:
+        """Whether scores (..., rows, keys) for values of (keys, columns), given as (..., rows, keys, columns), are used block by block; recorded."""
+        alternatives = self.times.alternatives(shape)
+        subject = f"attention of {shape_text(shape[:-1])} with values of {shape_text(shape[-1:])}"
+        return self.choosing.decide(self.site, subject, alternatives, self.times.preferred(shape, alternatives), of=call) == BY_BLOCKS
+
+
+def _zeroed(m: Match, rewriter: _Attention) -> Any:
     """With rows of zeros where a condition holds."""
     if _isnan.match(m[c], m):
-        return _together(m, _where, target, zero="nan", weights=2)
+        return _together(m, _where, rewriter, zero="nan", weights=2)
     if _empty.match(m[c], m):
-        return _together(m, _where, target, zero="empty", scores=2)
+        return _together(m, _where, rewriter, zero="empty", scores=2)
     info = m[c].sinfo
     if info.ndim == 0 or info.shape is None or static(info.shape[-1]) != 1:
         return None
-    made = _together(m, _where, target)
+    made = _together(m, _where, rewriter)
     if made is None or _never(m):
         return made
     zeros = make("sum", make("multiply", m[v], graph.Constant.of(0.0, made.sinfo.dtype)), axis=(-2,), keepdims=True)  # but for infinite values
@@ -71,17 +82,17 @@ def _never(m: Match) -> bool:
     return sight is not None and sight.always_sees()
 
 
-def _together(m: Match, pattern: Any, target: Target, zero: str = "", weights: int = 1, scores: int = 1) -> Any:
+def _together(m: Match, pattern: Any, rewriter: _Attention, zero: str = "", weights: int = 1, scores: int = 1) -> Any:
     """The operator for softmax and product, where it pays and nothing else uses weights and scores."""
     call, softmax, value, x_info = m.call(pattern), m.call(_softmax), m[v].sinfo, m[x].sinfo
     if call.attrs["out_dtype"] or isinstance(m[v], graph.Constant) or x_info.shape is None or value.shape is None or len(x_info.shape) < 2:
         return None
     if softmax.attrs["axis"] % x_info.ndim != x_info.ndim - 1 or x_info.dtype != value.dtype or x_info.shape[:-2] != value.shape[:-2]:
         return None
-    if m.use_count.get(m[_softmax], 0) > weights or not pays((*x_info.shape, value.shape[-1]), target):
+    if m.use_count.get(m[_softmax], 0) > weights or static(x_info.shape[-1]) == 1 or static(value.shape[-1]) == 1:
         return None
     made = next((t for look in (True, False) if (t := _turned(m, m[x], x_info.shape, scores, look)) is None or _replaces(t, zero)), None)
-    if made is None:
+    if made is None or not rewriter.is_taken(call, (*x_info.shape, value.shape[-1])):
         return None
     reach = () if made.sight is None else (graph.PrimValue(made.sight.reach),)
     return make("nn.softmax_matmul", made.turned, repeated(m, m[v]), *reach, zero=zero)
@@ -151,10 +162,3 @@ def _swapped(value: Any) -> Any:
     if info.ndim == 1:
         return make("expand_dims", value, axis=(1,))
     return make("permute_dims", value, axes=(*range(info.ndim - 2), info.ndim - 1, info.ndim - 2))
-
-
-def pays(shape: Any, target: Target) -> bool:
-    """Whether scores (..., rows, keys) for values of (keys, columns), given as (..., rows, keys, columns), are better used block by block:
-    where there are enough rows for vectors, and products are such."""
-    rows, keys, columns = map(static, shape[-3:])
-    return (rows is None or rows >= target.lanes("float32") // 2) and keys != 1 and columns != 1

@@ -10,6 +10,7 @@ Sums and results stay float32; weights are rounded when the model is compiled. W
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ...ir import graph, options
@@ -21,11 +22,11 @@ from ...ops.dims import shape_text, static
 from ...passes import pass_
 from ...strategy.match.dot_product import fastest_group
 from ...target import Target
-from ..expectations import Expectations, stand_in
+from ..expectations import Expectations, is_clearly_faster, stand_in
 from ..rewriter import GraphRewriter, is_call
 from .narrow_weights import rounded_constant
 
-PLAIN = "float32"
+PLAIN, AUTO = "float32", "auto"
 NARROW = ("bfloat16", "float16")
 NAMES = {kind: f"{kind}_products" for kind in (PLAIN, *NARROW)}
 """Of the choices at a node."""
@@ -42,7 +43,7 @@ def factors(target: Target) -> str:
     """The type to which factors of products are rounded: what the option asks for (``auto``: any of 16 bits) where the machine has dot products of
     it, else float32, of which emulating the other would be a slower and coarser way."""
     wanted = options.get("precision")
-    kinds = NARROW if wanted == "auto" else [k for k in NARROW if k == wanted]
+    kinds = NARROW if wanted == AUTO else [k for k in NARROW if k == wanted]
     return next((k for k in kinds if fastest_group(target, (k, k, PLAIN))), PLAIN)
 
 
@@ -74,13 +75,17 @@ class _Products(GraphRewriter):
         k, n = (static(x) or 0 for x in weight.sinfo.shape)
         if why_not := self._why_not(k, n):
             kinds[NAMES[self.kind]] = why_not
-        preferred = NAMES[PLAIN if why_not else self.kind]
+        preferred = NAMES[PLAIN if why_not or (options.get("precision") == AUTO and self.loses(kinds)) else self.kind]
         subject = f"factors of matmul {shape_text(data.sinfo.shape)} by {shape_text(weight.sinfo.shape)}"
         if self.choosing.decide(self.site, subject, kinds, preferred, of=call) == NAMES[PLAIN]:
             return call
         if data not in self.narrowed:
             self.narrowed[data] = self.emit(make("astype", data, dtype=self.kind))
         return make("matmul", self.narrowed[data], narrow_constant(weight, self.kind), out_dtype=PLAIN)
+
+    def loses(self, kinds: Mapping[str, Later]) -> bool:
+        """Whether to round factors is expected to take clearly longer than it saves, as with few columns for which all of the data are rounded."""
+        return is_clearly_faster(kinds[NAMES[PLAIN]].cycles, kinds[NAMES[self.kind]].cycles)
 
     def cycles(self, data: Any, weight: Any, kind: str) -> float:
         """What a product of factors of a type is expected to take, with what rounds its data."""

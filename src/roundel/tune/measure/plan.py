@@ -11,46 +11,28 @@ import hashlib
 import io
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import FunctionType
 from typing import Any
 
-from ...ir.annotations import GRAIN
 from ...ir.digest import structural_digest
 from ...ir.errors import ScheduleError
 from ...strategy.schedule_module import finished
 from ...strategy.sketch import Applied, Sketch
 from .job import Source
 
-GRAIN_POWER = "grain_power"
-"""The decision by which power of two the number of iterations that a thread takes at once is multiplied, where there are several threads."""
 OPENED = 32  # sketches that a process keeps
 
 
 def scheduled(sketch: Sketch, choice: Mapping[str, Any]) -> Applied:
-    """The program under a choice, ``GRAIN_POWER`` included. Raises ScheduleError where a step is not legal, also where the rule made a mistake."""
-    power = choice.get(GRAIN_POWER, 0)
+    """The program under a choice. Raises ScheduleError where a step is not legal, also where the rule made a mistake."""
     try:
-        return _with_grain(sketch.schedule({n: v for n, v in choice.items() if n != GRAIN_POWER}), power)
+        return sketch.schedule(choice)
     except ScheduleError:
         raise
     except Exception as error:
         raise ScheduleError(f"sketch {sketch.name} failed: {type(error).__name__}: {error}") from error
-
-
-def _with_grain(applied: Applied, power: int) -> Applied:
-    """A schedule whose parallel loops have their grain multiplied by a power of two."""
-    sch, made = applied.schedule, dict(applied.decisions)
-    if not power:
-        return applied
-    loops = {sch.get(loop).loop_var: loop for block in sch.get_child_blocks(sch.get_block("root")) for loop in sch.get_loops(block)}
-    for loop in loops.values():
-        grain = (sch.get(loop).annotations or {}).get(GRAIN)
-        if grain is not None:
-            made[GRAIN] = max(1, int(int(grain) * 2.0**power))
-            sch.annotate(loop, GRAIN, made[GRAIN])
-    return replace(applied, decisions=made)
 
 
 def source_of(sketch: str, applied: Applied) -> Source:
