@@ -16,7 +16,6 @@ from ..strategy.expected import Setting, expected
 from ..target import Target
 from .constant_bytes import constant_bytes
 
-
 CLEARLY = 1.25
 """Times that an alternative must be expected to be faster than what is usually taken: what is fused around either is not in the sums, and where schedules of
 different structure were measured, what the model expects of one in comparison with the other was up to a fifth wrong."""

@@ -54,7 +54,7 @@ class _Attention(PatternRewriter):
         """Whether scores (..., rows, keys) for values of (keys, columns), given as (..., rows, keys, columns), are used block by block; recorded."""
         alternatives = self.times.alternatives(shape)
         subject = f"attention of {shape_text(shape[:-1])} with values of {shape_text(shape[-1:])}"
-        return self.choosing.decide(self.site, subject, alternatives, self.times.preferred(shape, alternatives), of=call) == BY_BLOCKS
+        return self.choosing.decide(self.site, subject, alternatives, self.times.preferred(shape), of=call) == BY_BLOCKS
 
 
 def _zeroed(m: Match, rewriter: _Attention) -> Any:

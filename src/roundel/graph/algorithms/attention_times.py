@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What attention is expected to take: by blocks of scores that are used at once, or as a product, a softmax and a product.
 
-Rows of scores fill the lanes of vectors in the first way, which is therefore taken from half a vector of rows on. That decides by itself where rows
-fill a vector or less than a quarter of one; between these, the expected time does, if it tells of a clear difference.
+Rows of scores fill the lanes of vectors in the first way, which is taken from half a vector of rows on. The expected times are recorded and do not decide
+between the two: the sum of plain products does not know which operands have to be turned first, and where it was expected to take half as long (8 rows and
+512 keys of 8 heads on a machine of 16 lanes), it was measured to take 1.13 times as long.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ...ops import make
 from ...ops.dims import static
 from ...strategy.expected import expected_of_all
 from ...strategy.pack_constants import calls_of
-from ..expectations import Expectations, is_clearly_faster, stand_in
+from ..expectations import Expectations, stand_in
 from ..programs.fuse import fuse
 from ..programs.legalize import legalize
 
@@ -49,14 +50,10 @@ class AttentionTimes:
     def _later(self, work: Any, sizes: tuple[int, ...]) -> Later:
         return self._known.setdefault((work.__name__, sizes), Later(lambda: work(*sizes)))
 
-    def preferred(self, shape: Sequence[tir.Expr], alternatives: Alternatives) -> str:
+    def preferred(self, shape: Sequence[tir.Expr]) -> str:
         """The way that is taken where nobody asks for one."""
         rows = static(shape[-3])
-        usual, other = (BY_BLOCKS, PLAIN) if rows is None or rows >= self.lanes // 2 else (PLAIN, BY_BLOCKS)
-        if rows is None or rows >= self.lanes or not all(isinstance(found, Later) for found in alternatives.values()):
-            return usual
-        spent = {name: found.cycles for name, found in alternatives.items() if isinstance(found, Later)}
-        return other if is_clearly_faster(spent[other], spent[usual]) else usual
+        return BY_BLOCKS if rows is None or rows >= self.lanes // 2 else PLAIN
 
     def plain(self, batch: int, rows: int, keys: int, columns: int) -> float:
         """Cycles of one core of a product, a softmax of its rows and a product."""

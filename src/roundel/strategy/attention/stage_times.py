@@ -246,9 +246,9 @@ class StageTimes:
         added = Statement((), (total, replace(total, is_store=False)), (Operation(1.0, total.moves, total.bits),))
         around = [*self._around(s.weighted, (row, s.column, key)), Loop(SPANS, np.ceil(self.parts))]
         spent = self._priced([added], [*around, *self._tiles(at, column), *self._tile(at, column)])
-        exps = self._stage(s.exps, *reversed(s.exps.block.iter_vars[-2:]), None, s.exps.block.iter_vars[-2:])  # by how much the sums of a row are scaled
-        scale = replace(exps, touches=tuple(replace(t, register=True) for t in exps.touches))
         *_, key, row = s.exps.block.iter_vars
+        exps = self._stage(s.exps, row, row, None, (key, row))  # by how much the sums of a row are scaled
+        scale = replace(exps, touches=tuple(replace(t, register=True) for t in exps.touches))
         loops = [*self._around(s.exps, (key, row)), Loop(SPANS, np.ceil(self.parts)), *self._vectors(s.exps, row)]
         vectors = self.blocks * self.columns["block"]
         begun = vectors * np.ceil(self.parts) * self.target.span_cycles

@@ -11,11 +11,12 @@ import hashlib
 import io
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from types import FunctionType
 from typing import Any
 
+from ...ir.annotations import GRAIN
 from ...ir.digest import structural_digest
 from ...ir.errors import ScheduleError
 from ...strategy.schedule_module import finished
@@ -85,7 +86,9 @@ class Plan:
 
 
 def packed(sketch: Sketch) -> bytes | None:
-    """A sketch without its tables for another process; None where it cannot be sent."""
+    """A sketch without its tables for another process; None where it cannot be sent, or where its own steps read a grain, which only its tables tell."""
+    if GRAIN in sketch.space:
+        return None
     stream = io.BytesIO()
     try:
         _Packer(stream, pickle.HIGHEST_PROTOCOL).dump(replace(sketch, candidates=None, beside=None, parts=(), mutators=()))
