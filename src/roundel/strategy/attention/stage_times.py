@@ -59,6 +59,7 @@ class StageTimes:
 
     @cached_property
     def lanes(self) -> int:
+        """Elements of a vector."""
         return self.target.lanes("float32")
 
     @cached_property
