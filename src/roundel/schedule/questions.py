@@ -47,6 +47,7 @@ QUESTIONS: dict[str, tuple[str, ...]] = {
     "run_once": ("order", "memory"),
     "sample_compute_location": ("order", "memory", "results", "elements"),
     "set_scope": ("order",),
+    "slide_einsum": ("order", "memory"),
     "split": ("order",),
     "tensorize": ("order", "memory", "results", "elements"),
     "tile_einsum": ("order", "memory"),

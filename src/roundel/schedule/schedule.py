@@ -36,6 +36,7 @@ from . import (
     rfactor,
     rolling,
     sampling,
+    sliding_tiles,
     tensorize,
     tiles,
     unsafe,
@@ -237,6 +238,7 @@ class Schedule:
     reindex = method(layout.reindex)
     pad_einsum = method(padding.pad_einsum)
     tile_einsum = method(tiles.tile_einsum)
+    slide_einsum = method(sliding_tiles.slide_einsum)
     decompose_padding = method(decompose_padding.decompose_padding)
     annotate_buffer_access = method(unsafe.annotate_buffer_access)
     unsafe_hide_buffer_access = method(unsafe.unsafe_hide_buffer_access)

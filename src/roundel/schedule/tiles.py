@@ -29,10 +29,12 @@ def tile_einsum(tree: Tree, block: BlockToken, consumer: BlockToken, factor: int
     for i, j: D[i, j] = f(C[i, j])                  C_tiles[a, b, i, j] += A_tiles[a, c, i, k] * B[c * 64 + k, b * 16 + j]
                                                 for a, b, i, j where inside: D[a * 16 + i, b * 16 + j] = f(C_tiles[a, b, i, j])
     """
-    return _TileEinsum(tree, block, consumer, factor, index_map).run()
+    return TileEinsum(tree, block, consumer, factor, index_map).run()
 
 
-class _TileEinsum:
+class TileEinsum:
+    """The steps of the primitive."""
+
     def __init__(self, tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map) -> None:
         self.tree, self.block, self.user = tree, tree.nodes[block], tree.nodes[consumer]
         self.realize, self.using = tree.realize(block), tree.realize(consumer)
@@ -41,10 +43,10 @@ class _TileEinsum:
         self.total, self.term = self.sum()
         self.factor = self.chosen(factor)
         self.map = as_index_map(index_map, len(self.block.iter_vars))
-        shape, an = [iv.dom.extent for iv in self.block.iter_vars], Analyzer()
+        shape, an = self.extents(), Analyzer()
         try:
             inverse, _ = inverse_index_map(self.map, shape, an)
-            extents = [_whole(e, n) for e, n in zip(self.map.final_indices, map_shape(self.map, shape, an), strict=True)]
+            extents = [whole(e, n) for e, n in zip(self.map.final_indices, map_shape(self.map, shape, an), strict=True)]
         except ArithError as e:
             refuse(tree, self.realize, f"cannot tile block {self.block.name} by this index map", str(e))
         self.axes = tuple(IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, self.kinds(), strict=True)))
@@ -53,6 +55,10 @@ class _TileEinsum:
         self.an = Analyzer()
         for iv in self.axes:
             self.an.bind(iv.var, iv.dom)
+
+    def extents(self) -> list[Expr]:
+        """Of the old variables, as the index map has them."""
+        return [iv.dom.extent for iv in self.block.iter_vars]
 
     def refuse(self, why: str) -> None:
         refuse(self.tree, self.realize, f"cannot tile block {self.block.name}", why)
@@ -146,11 +152,15 @@ class _TileEinsum:
             value = tir.if_then_else(inside, value, tir.const(0, self.factor.dtype))
         store = BufferStore(made, substitute(value, there), tuple(there.values()))
         block = with_access(self.tree, Block(tuple(fresh.values()), (), (), unique_block_name(self.tree, made.name), store))
-        return made, _nest(tuple(fresh.values()), block), block.token
+        return made, nest(tuple(fresh.values()), block), block.token
+
+    def copied(self, tiles: Buffer, moving: set[Var]) -> BufferLoad:
+        """The element of the tiles that a product has for a factor."""
+        return BufferLoad(tiles, tuple(iv.var for iv in self.axes_of(moving)))
 
     def moved(self, e: Expr) -> Expr:
         """An expression in the new variables."""
-        return _Moved(self.place, self.an).rewrite(e)
+        return Moved(self.place, self.an).rewrite(e)
 
     def by_axes(self, factor: Expr) -> Expr:
         """The other factor in the new variables: an index that is one of the map's results is that variable."""
@@ -160,14 +170,14 @@ class _TileEinsum:
         for iv in self.block.iter_vars:
             old.bind(iv.var, iv.dom)
         results = self.map.map_indices([iv.var for iv in self.block.iter_vars])
-        axis_of = lambda i, m: next((iv.var for e, iv in zip(results, self.axes, strict=True) if free_vars(e) and old.prove_equal(e, i)), m)
+        axis_of = lambda i, m: next((iv.var for e, iv in zip(results, self.axes, strict=True) if free_vars(i) and old.prove_equal(e, i)), m)
         moved = self.moved(factor)
         assert isinstance(moved, BufferLoad)
         return moved.replace(indices=tuple(axis_of(i, m) for i, m in zip(factor.indices, moved.indices, strict=True)))
 
     def product(self, tiles: Buffer, moving: set[Var], made: Buffer, at: tuple[Var, ...]) -> Stmt:
         """The sum of products in the new variables."""
-        copied = BufferLoad(tiles, tuple(iv.var for iv in self.axes_of(moving)))
+        copied = self.copied(tiles, moving)
         parts = []
         for part in (self.term.a, self.term.b):
             inner = part.value if type(part) is tir.Cast else part
@@ -181,7 +191,7 @@ class _TileEinsum:
         init = self.block.init
         assert type(init) is BufferStore
         new_block = self.block.replace(iter_vars=self.axes, body=BufferStore(made, value, at), init=BufferStore(made, substitute(init.value, self.place), at))
-        return _nest(self.axes, with_access(self.tree, new_block))
+        return nest(self.axes, with_access(self.tree, new_block))
 
     def check_bounds(self, factor: Expr) -> None:
         """The other factor is read as it is, so nothing may be read beyond its end."""
@@ -195,11 +205,10 @@ class _TileEinsum:
         fresh = [IterVar(Var(f"v{k}", iv.var.dtype), iv.dom, IterKind.SPATIAL) for k, iv in enumerate(sums)]
         there: Mapping[Var, Expr] = dict(zip(at, (iv.var for iv in fresh), strict=True))
         place = {e: self.an.simplify(self.place[v]) if v is not None else tir.index_const(0) for e, v in own.items()}
-        body = _Sums(self.total.buffer, made, at).rewrite(_Moved(place, self.an).rewrite(self.user.body))
+        body = _Sums(self.total.buffer, made, at).rewrite(Moved(place, self.an).rewrite(self.user.body))
         block = with_access(self.tree, self.user.replace(iter_vars=tuple(fresh), body=substitute(body, there)))
         inside = self.inside(spatial)
-        nest = _nest(fresh, block, TRUE if self.an.prove(inside) else substitute(inside, there))
-        return nest
+        return nest(fresh, block, TRUE if self.an.prove(inside) else substitute(inside, there))
 
     def own_variables(self) -> dict[Var, Var | None]:
         """For each variable of the block that reads the sums the one that is its own; None for one that is 0."""
@@ -216,7 +225,7 @@ class _TileEinsum:
         return found
 
 
-def _whole(e: Expr, extent: Expr) -> Expr:
+def whole(e: Expr, extent: Expr) -> Expr:
     """How far a new axis runs: all of ``k % 64`` and ``k % 64 // 4``, however few there are of k (but one, which is no axis)."""
     step = 1
     if type(e) is tir.FloorDiv and type(e.b) is tir.IntImm:
@@ -236,7 +245,7 @@ class _Sums(Redirect):
         return self.place
 
 
-class _Moved(Rewriter):
+class Moved(Rewriter):
     """An expression in other variables, with indices in canonical form."""
 
     def __init__(self, place: Mapping[Var, Expr], an: Analyzer) -> None:
@@ -251,7 +260,7 @@ class _Moved(Rewriter):
         return load.replace(indices=tuple(self.an.simplify(self.rewrite(i)) for i in load.indices))
 
 
-def _nest(axes: tuple[IterVar, ...] | list[IterVar], block: Block, predicate: Expr = TRUE) -> Stmt:
+def nest(axes: tuple[IterVar, ...] | list[IterVar], block: Block, predicate: Expr = TRUE) -> Stmt:
     """Loops over whole axes around a block."""
     loops: list[For] = [serial(f"ax{k}", iv.dom.extent, iv.var) for k, iv in enumerate(axes)]
     at = {iv.var: x.loop_var for iv, x in zip(axes, loops, strict=True)}

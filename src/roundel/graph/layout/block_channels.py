@@ -24,6 +24,7 @@ from ...ir.op import FuseKind, OpDef
 from ...ops import make
 from ...ops.dims import paddings, per_axis, shape_text, simplify, static
 from ...passes import pass_
+from ...strategy.match.tile_product import tile_instructions
 from ...target import Target
 from ..algorithms.precision import NAMES as PRODUCTS
 from ..algorithms.precision import PLAIN as FLOAT32
@@ -58,6 +59,7 @@ class _Block(GraphRewriter):
         super().__init__(mod)
         self.target = target
         self.lanes = target.lanes("float32")
+        self.row = 0
         self.expectations = Expectations.of(mod)
         self.factors = factors(target)
         self.narrowed: dict[graph.GraphExpr, graph.GraphExpr] = {}
@@ -83,6 +85,7 @@ class _Block(GraphRewriter):
 
     def binding(self, binding: graph.Binding) -> None:
         value, self.var = binding.value, binding.var
+        self.row = self.row_of_tiles(value)
         self.at(binding)
         handler = _OPS.get(getattr(value.op, "name", "")) if isinstance(value, graph.Call) and isinstance(value.op, OpDef) else None
         if handler is None and isinstance(value, graph.Call) and is_pointwise(value):
@@ -134,9 +137,20 @@ class _Block(GraphRewriter):
         found = self.blocked.get(value) if isinstance(value, graph.Var) else None
         return found.block if found else 0
 
+    def row_of_tiles(self, call: graph.GraphExpr) -> int:
+        """How many channels a row of a tile holds, where a convolution may be computed in tile registers; else 0. Rows are loaded straight from blocks
+        of so many channels."""
+        if not isinstance(call, graph.Call) or not isinstance(call.op, OpDef) or _OPS.get(call.op.name) is not _convolution or call.attrs["groups"] != 1:
+            return 0
+        types = [str(x.sinfo.dtype) for x in call.args[:2]]
+        rounded = [self.factors, self.factors] if types == ["float32", "float32"] else types
+        return next((t.products for t in tile_instructions(self.target) if list(t.types[:2]) == rounded), 0)
+
     def block_for(self, channels: tir.Expr) -> int:
-        """The block that a tensor of so many channels gets: a vector where these divide the channels, else all channels (whose last
+        """The block that a tensor of so many channels gets: a row of tiles or a vector where these divide the channels, else all channels (whose last
         vector is cut off); 0 for none."""
+        if self.row and _divides(channels, self.row):
+            return self.row
         if _divides(channels, self.lanes):
             return self.lanes
         return channels.value if isinstance(channels, tir.IntImm) and channels.value >= self.lanes // 4 else 0

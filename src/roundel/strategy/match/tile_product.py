@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from ...arith import Analyzer
 from ...intrinsics import TensorIntrin
 from ...ir import tir
-from ...ir.visit import free_vars, walk
+from ...ir.visit import free_vars, substitute, walk
 from ...target import Target
 from .accesses import Access, BlockInfo, extent_of, product
 from .dot_product import MOST_BITS
@@ -79,7 +80,8 @@ def _as_tiles(intrin: TensorIntrin) -> TileInstruction | None:
 class TileProduct:
     """The block, which factor of its products the data is, the constant, and axes by position: those that rows are fused from, those of columns, and
     those of the sum: those of windows, which move the data where rows do (``windows``), then others, the one whose neighbours lie side by side in the data
-    last. ``run``: how many elements of the data those are at a time."""
+    last. ``run``: how many elements of the data those are at a time. ``slides``: for each axis of a window the one of rows that it moves the data along,
+    itself, stride and dilation; None where the data is not one tensor that windows of known sizes slide over."""
 
     info: BlockInfo
     instruction: TileInstruction
@@ -90,6 +92,7 @@ class TileProduct:
     windows: tuple[int, ...]
     others: tuple[int, ...]
     run: int
+    slides: tuple[tuple[int, int, int, int], ...] | None
 
     @property
     def reduce(self) -> tuple[int, ...]:
@@ -172,7 +175,30 @@ def _arranged(info: BlockInfo, instruction: TileInstruction, factor: int, data: 
     windows, others = (tuple(k for k in by_distance if slides(k) is wanted) for wanted in (True, False))
     last = axes[(*windows, *others)[-1]]
     run = (extent_of(last) or 1) if all(x.steps(last.var, 1) for x in loads) else 1
-    return TileProduct(info, instruction, factor, weight, rows, columns, windows, others, run)
+    return TileProduct(info, instruction, factor, weight, rows, columns, windows, others, run, _slides(axes, loads, rows, windows))
+
+
+def _slides(axes: tuple[tir.IterVar, ...], loads: list[Access], rows: tuple[int, ...], windows: tuple[int, ...]) -> tuple[tuple[int, int, int, int], ...] | None:
+    """How the axes of a window move the data (``TileProduct.slides``)."""
+    found = []
+    for w in windows:
+        window = axes[w].var
+        at = {i for x in loads for i in x.indices if window in free_vars(i)}
+        along = [r for r in rows if any(axes[r].var in free_vars(i) for i in at)]
+        if len(along) != 1 or any(extent_of(axes[k]) is None for k in (w, *along)):
+            return None
+        steps = {tuple(_step(i, v) for v in (axes[along[0]].var, window)) for i in at}
+        stride, dilation = steps.pop() if len(steps) == 1 else (0, 0)
+        if stride < 1 or dilation < 1 or stride > 1 < dilation:
+            return None
+        found.append((along[0], w, stride, dilation))
+    return tuple(found) if len({r for r, *_ in found}) == len(found) else None
+
+
+def _step(index: tir.Expr, var: tir.Var) -> int:
+    """How far an index moves along a variable; 0 where that is no number."""
+    step = Analyzer().simplify(substitute(index, {var: var + 1}) - index)
+    return step.value if isinstance(step, tir.IntImm) else 0
 
 
 def _far(access: Access, var: tir.Var) -> tuple[int, int]:

@@ -12,11 +12,13 @@ blocks follow.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
+from math import prod
 from typing import Any
 
 from ...ir import tir
+from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..match.accesses import blocks_of
@@ -28,7 +30,7 @@ from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
 from .contraction import store_of
 from .dot_products import INSTRUCTIONS, is_widening
-from .tile_products_candidates import REGISTERS, candidates, cycles_of_block, cycles_of_copy, lanes_copied, streamed_operands
+from .tile_products_candidates import REGISTERS, candidates, cycles_of_block, cycles_of_copy, lanes_copied, streamed_operands, wide_extents
 
 MOST_WRITTEN = 64  # copies of a row's elements that are written out one after another
 
@@ -65,7 +67,11 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: TileProduct, prolog
     read = [r.buffer for r in sch.get(block).reads].index(found.weight.buffer)
     sch.transform_layout(block, ("read", read), mapping, pad_value=0)
     sums = store_of(sch, found.info)
-    copy = sch.tile_einsum(block, sums, found.factor, _tiles(found, choice["rows"], choice["columns"]))
+    tiles = _tiles(found, choice)
+    if choice.get("slide"):
+        copy = sch.slide_einsum(block, sums, found.factor, tiles, _places(found), found.slides)
+    else:
+        copy = sch.tile_einsum(block, sums, found.factor, tiles)
     sch.set_scope(block, 0, "global")
     grain = _schedule(sch, found, block, sums, copy, choice, target)
     for info in blocks_of(sch.func):
@@ -74,11 +80,11 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: TileProduct, prolog
     return Applied(sch, {position: mapping}, choice | grain)
 
 
-def _fused(axes: tuple[int, ...], at: Any, p: TileProduct) -> Any:
-    """Several axes as one."""
+def _fused(axes: tuple[int, ...], at: Any, p: TileProduct, wide: Mapping[int, int] | None = None) -> Any:
+    """Several axes as one, some of them wider than they are."""
     out: Any = tir.index_const(0)
     for k in axes:
-        out = out * p.info.block.iter_vars[k].dom.extent + at[k]
+        out = out * (wide or {}).get(k, p.info.block.iter_vars[k].dom.extent) + at[k]
     return out
 
 
@@ -97,12 +103,24 @@ def _layout(p: TileProduct, columns: int) -> tir.IndexMap:
     return tir.IndexMap.from_func(moved, len(p.weight.indices))
 
 
-def _tiles(p: TileProduct, rows: int, columns: int) -> tir.IndexMap:
-    """Of the block's axes: blocks of rows, blocks of columns, steps of the sum, tiles of rows and of columns, then the instruction's axes."""
-    t = p.instruction
+def _places(p: TileProduct) -> tir.IndexMap:
+    """Of the data that windows slide over: the sum's other axes by rows of tiles, then places, and what is in a row of a tile."""
+    t, wide = p.instruction, wide_extents(p)
 
     def moved(*i: Any) -> list[Any]:
-        m, n, k = (_fused(axes, i, p) for axes in (p.rows, p.columns, p.reduce))
+        k = _fused(p.others, i, p)
+        return [k // t.products, _fused(p.rows, i, p, wide), k % t.products // t.group, k % t.group]
+
+    return tir.IndexMap.from_func(moved, len(p.info.block.iter_vars))
+
+
+def _tiles(p: TileProduct, choice: Mapping[str, int]) -> tir.IndexMap:
+    """Of the block's axes: blocks of rows, blocks of columns, steps of the sum, tiles of rows and of columns, then the instruction's axes."""
+    t, rows, columns = p.instruction, choice["rows"], choice["columns"]
+    wide = wide_extents(p) if choice.get("slide") else None
+
+    def moved(*i: Any) -> list[Any]:
+        m, n, k = (_fused(axes, i, p, wide) for axes in (p.rows, p.columns, p.reduce))
         high, width = t.rows * rows, t.columns * columns
         return [m // high, n // width, k // t.products, m % high // t.rows, n % width // t.columns, m % t.rows, n % t.columns, k % t.products // t.group,
                 k % t.group]
@@ -114,6 +132,7 @@ def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, c
     """Bring loops into order; the decision of how many iterations a thread takes at once."""
     t, role = p.instruction, p.instruction.intrin.companions
     row, column, step, tile_row, tile_column, i, *_ = sch.get_loops(block)
+    first, step, steps = _steps_apart(sch, p, step) if choice.get("slide") else (step, step, 1)
     group, column = sch.split(column, [None, choice["panels"]])
     sch.reorder(group, row, column)
     if not choice["once"]:
@@ -122,15 +141,15 @@ def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, c
     stored = sch.cache_write(block, 0, t.scope)
     operands = [r.buffer for r in sch.get(block).reads if r.buffer is not sch.get(block).writes[0].buffer]
     made = sch.get(copy).writes[0].buffer
-    left = sch.cache_read(block, _read(sch, block, made), t.scope)
+    left = _in_tiles(sch, block, _read(sch, block, made), t.scope)
     right = sch.cache_read(block, _read(sch, block, next(b for b in operands if b is not made)), t.scope)
     sch.compute_at(right, step, preserve_unit_loops=True)
     has_room = (choice["rows"] + 1) * (choice["columns"] + 1) - 1 <= REGISTERS  # for all tiles of rows at once
     sch.compute_at(left, step if has_room else tile_row, preserve_unit_loops=True)
-    init = sch.decompose_reduction(block, step)
+    init = sch.decompose_reduction(block, first)
     outside = len(sch.get_loops(block)) - 6
     streamed = {f"load_{name}": f"stream_{name}" for name in streamed_operands(p, target, choice) if f"stream_{name}" in role}
-    moved = ((left, "load_A", 3, outside), (right, "load_B", 3, outside), (stored, "store", 2, outside - 1), (init, "init", 2, outside - 1))
+    moved = ((left, "load_A", 3, outside), (right, "load_B", 3, outside), (stored, "store", 2, outside - steps), (init, "init", 2, outside - steps))
     for tile, name, inner, around in moved:
         loops = sch.get_loops(tile)
         for loop in loops[around:-inner]:
@@ -140,7 +159,10 @@ def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, c
     for loop in (tile_row, tile_column):
         sch.unroll(loop)
     sch.tensorize(i, t.intrin.name)
-    _copy_in_vectors(sch, p, copy)
+    if choice.get("slide"):
+        _copy_of_rows(sch, p, copy)
+    else:
+        _copy_in_vectors(sch, p, copy)
     _sums_in_vectors(sch, p, sums)
     if choice["once"]:
         work = cycles_of_copy(p, target, choice)
@@ -149,8 +171,32 @@ def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, c
     return _parallel(sch, p, [group, row, column], choice, target)
 
 
+def _in_tiles(sch: Schedule, block: Any, read: int, scope: str) -> Any:
+    """The stage that loads what the product reads of a buffer, by the product's own axes: where windows slide, several of these lead to the same place."""
+    node = sch.get(block)
+    used = {v for r in node.reads[read].region for v in free_vars(r.min)}
+    axes = [k for k, iv in enumerate(node.iter_vars) if iv.var in used]
+    return sch.reindex_cache_read(block, read, scope, tir.IndexMap.from_func(lambda *i: [i[k] for k in axes], len(node.iter_vars)))
+
+
 def _read(sch: Schedule, block: Any, buffer: tir.Buffer) -> int:
     return [r.buffer for r in sch.get(block).reads].index(buffer)
+
+
+def _steps_apart(sch: Schedule, p: TileProduct, step: Any) -> tuple[Any, Any, int]:
+    """Steps of the sum as loops over the places of a window, and inside of these over what is there: the first, the last, and how many."""
+    window = [p.number((k,), 1) for k in p.windows]
+    loops = sch.split(step, [*window, (loop_extent(sch, step) or 1) // prod(window)])
+    return loops[0], loops[-1], len(loops)
+
+
+def _copy_of_rows(sch: Schedule, p: TileProduct, copy: Any) -> None:
+    """What windows slide over is copied a row of pixels after another."""
+    *_, place, depth, group = sch.get_loops(copy)
+    sch.vectorize(sch.fuse(depth, group))
+    wide = list(wide_extents(p).values())
+    if len(wide) > 1:
+        sch.split(place, [None, wide[-1]])
 
 
 def _copy_in_vectors(sch: Schedule, p: TileProduct, copy: Any) -> None:

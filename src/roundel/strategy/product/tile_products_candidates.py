@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The decisions of a product in tile registers (tiles of rows and of columns whose sums stay in registers, blocks of columns that share a copy of
-rows, or whether all rows are copied once before), and the cycles expected of each."""
+rows, or whether all rows are copied once before, and whether windows slide over that copy), and the cycles expected of each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
 
+from ...schedule.sliding_tiles import wide_rows
 from ...target import Target
 from ...target.target import L1
 from ..candidates import Candidates, Columns, combinations
@@ -30,9 +31,13 @@ def candidates(p: TileProduct, target: Target) -> Candidates:
     def legal(t: Columns) -> np.ndarray:
         blocks = -(-tiles // t["columns"])
         fits = t["rows"] * t["columns"] + t["columns"] + 1 <= REGISTERS  # one more holds the tiles of rows, one after another
-        return fits & (t["rows"] <= max(rows, 1)) & (t["columns"] <= max(tiles, 1)) & (blocks % t["panels"] == 0) & (t["panels"] * (t["once"] + 1) <= blocks)
+        fits &= t["once"] >= t.get("slide", 0)
+        return fits & (t["rows"] <= max(rows, 1)) & (t["columns"] <= max(tiles, 1)) & (blocks % t["panels"] == 0) & (t["panels"] * (t["once"] - t.get("slide", 0) + 1) <= blocks)
 
-    table = combinations({"rows": range(1, MOST_ROWS + 1), "columns": range(1, MOST_COLUMNS + 1), "panels": panels, "once": (0, 1)}, legal)
+    decisions = {"rows": range(1, MOST_ROWS + 1), "columns": range(1, MOST_COLUMNS + 1), "panels": panels, "once": (0, 1)}
+    if may_slide(p):
+        decisions["slide"] = (0, 1)
+    table = combinations(decisions, legal)
     return Candidates(table, np.maximum(_cycles(p, target, table), 1.0))
 
 
@@ -51,14 +56,41 @@ def cycles_of_copy(p: TileProduct, target: Target, choice: Mapping[str, int]) ->
     return float(_copy(p, target, {name: np.asarray([value]) for name, value in choice.items()})[0])
 
 
+def may_slide(p: TileProduct) -> bool:
+    """Whether windows can slide over one copy of the data, instead of a copy for each of their places: rows of tiles are then rows of that copy."""
+    return bool(p.slides) and p.number(p.others, 1) % p.instruction.products == 0 and lanes_copied(p) == p.instruction.products
+
+
+def wide_extents(p: TileProduct) -> dict[int, int]:
+    """Of the axes of rows along which windows slide, by their positions, with the places that these reach beyond."""
+    return {row: wide_rows(p.number((row,), 1), p.number((window,), 1), stride, dilation) for row, window, stride, dilation in p.slides or ()}
+
+
+def _places(p: TileProduct) -> float:
+    """How many places of the data windows reach, those between strides not counted."""
+    wide, known = wide_extents(p), prod(p.number((row,), 1) for row, *_ in p.slides or ())
+    return p.number(p.rows, ASSUMED_ROWS) / known * prod(wide.values())
+
+
 def _cycles(p: TileProduct, target: Target, t: Columns) -> Any:
     """Of the whole product."""
-    rows = -(-p.number(p.rows, ASSUMED_ROWS) // (p.instruction.rows * t["rows"]))
+    slides = t.get("slide", 0)
+    number = np.where(slides, _places(p), p.number(p.rows, ASSUMED_ROWS))
+    rows = -(-number // (p.instruction.rows * t["rows"]))
     blocks = -(-p.number(p.columns, 1) // (p.instruction.columns * t["columns"]))
     groups = blocks // t["panels"]
-    panel = TILE * _steps(p) * t["rows"]  # of rows, which the first block of columns finds where the copy of all of them is
+    panel = _copied(p, t)  # of rows, which the first block of columns finds where the copy of all of them is
     again = t["once"] * panel / np.array([target.bytes_per_cycle(max(L1, target.level_of(float(n)))) for n in np.atleast_1d(rows * panel)])
-    return rows * (blocks * _block(p, target, t) + np.where(t["once"], 1, groups) * _copy(p, target, t) + groups * again)
+    copies = np.where(t["once"], 1, groups) * _copy(p, target, t)
+    phases = prod(min(stride, p.number((window,), 1)) for _, window, stride, _ in p.slides or ())
+    copies = np.where(slides, copies * phases / p.number(p.windows, 1), copies)
+    return rows * (blocks * _block(p, target, t) + copies + groups * again)
+
+
+def _copied(p: TileProduct, t: Columns) -> Any:
+    """Bytes of the copy that a block of rows reads: where windows slide, neighbours along their last axis are mostly the same."""
+    rows = prod(p.number((k,), 1) for k in p.windows[:-1])
+    return TILE * t["rows"] * np.where(t.get("slide", 0), _steps(p) / p.number(p.windows, 1) * rows, _steps(p))
 
 
 def _steps(p: TileProduct) -> int:
@@ -71,7 +103,7 @@ def _block(p: TileProduct, target: Target, t: Columns) -> Any:
     cost = p.instruction.intrin.cost
     assert cost is not None
     product = cost.slots_on(target.features) / target.fma_ports
-    copied, packed = (TILE * _steps(p) * n for n in (t["rows"], t["columns"] * t["panels"]))
+    copied, packed = _copied(p, t), TILE * _steps(p) * t["columns"] * t["panels"]
     rate = lambda size: np.array([target.bytes_per_cycle(max(L1, target.level_of(float(x)))) for x in np.atleast_1d(size)])
     loads = TILE * (t["rows"] / rate(2 * copied) + t["columns"] / rate(copied + packed))
     sums = t["rows"] * t["columns"]
@@ -81,7 +113,7 @@ def _block(p: TileProduct, target: Target, t: Columns) -> Any:
 def streamed_operands(p: TileProduct, target: Target, choice: Mapping[str, int]) -> str:
     """Operands of which nothing is to stay in the first-level cache: a panel of columns passes once for each block of rows, and would displace the copy of
     these; nor is this to stay where the cache does not hold it anyway."""
-    rows, columns = (TILE * _steps(p) * choice[name] for name in ("rows", "columns"))
+    rows, columns = _copied(p, choice), TILE * _steps(p) * choice["columns"]
     room = target.l1_bytes * target.cache_room
     return "" if rows + columns <= room else "B" if rows <= room else "AB"
 
