@@ -94,6 +94,14 @@ def _tiled(s: Steps, sch: Schedule) -> None:
     sch.tile_einsum(block, s.random.choice(sch.get_consumers(block) or s.blocks()), s.pick(0, 1, 2), maps.get(count, lambda *i: i))
 
 
+def _slid(s: Steps, sch: Schedule) -> None:
+    block = s.block(lambda block: block.init is not None)
+    axes, f = sch.get(block).iter_vars, s.pick(2, 3)
+    slide = (0, len(axes) - 1, s.pick(1, 2), s.pick(1, 2))
+    sch.slide_einsum(block, s.random.choice(sch.get_consumers(block) or s.blocks()), s.pick(0, 1, 2), lambda i, *k: (i // f, *k, i % f),
+                     lambda i, *k: (i, *k[:-1]), [slide])
+
+
 def _annotated(s: Steps, sch: Schedule) -> None:
     place = s.pick(s.block(), s.loop())
     sch.annotate(place, "note", s.pick(1, "text", [1, 2]))
@@ -193,7 +201,7 @@ LIMITS: dict[str, Callable[[Steps, Schedule], object]] = {
     "aligned_at_limits": lambda s, sch: sch.storage_align(s.block(), s.pick(-1, 0, 9), s.pick(-9, -1, 0, 9), s.pick(1, 3, 0, -4), s.pick(0, 3, -1)),
     "blockize_any": lambda s, sch: sch.blockize([s.block() for _ in range(s.pick(1, 2, 3))], s.pick(False, True)),
     "tensorize": _tensorized,
-    "tile_einsum": _tiled,
+    "tile_einsum": _tiled, "slide_einsum": _slid,
     "neutral": _neutral,
     "border": _border,
     "where_chosen": _where_chosen,

@@ -68,7 +68,8 @@ def _number(iv: IterVar) -> int:
 
 
 class _SlideEinsum(TileEinsum):
-    def __init__(self, tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map, copy_map: Map, slides: Sequence[Sequence[int]]) -> None:
+    def __init__(self, tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map, copy_map: Map,
+                 slides: Sequence[Sequence[int]]) -> None:
         axes = tree.nodes[block].iter_vars
         self.slides = []
         for row, window, stride, dilation in slides:

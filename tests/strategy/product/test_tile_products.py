@@ -83,8 +83,10 @@ PROGRAMS = {
     "bfloat16": product(37, 60, 130, HALVES), "signed": product(20, 48, 70, ("int8", "int8", "int32")),
     "unsigned": product(20, 48, 70, ("uint8", "uint8", "int32")),
     "window": convolution(2, 3, 5, 7, 3), "window of bfloat16, in steps": convolution(2, 2, 9, 4, 3, 2, HALVES), "pointwise": convolution(4, 2, 6, 6, 1),
-    "many channels": convolution(8, 2, 4, 5, 3), "axes of one": with_axes_of_one(),
+    "many channels": convolution(8, 2, 4, 5, 3), "axes of one": with_axes_of_one(), "rows of tiles": convolution(1, 2, 9, 7, 3, lanes=64),
+    "rows of tiles of bfloat16, in steps": convolution(2, 1, 9, 12, 3, 2, HALVES, lanes=32), "every other place": convolution(1, 1, 9, 7, 1, 2, lanes=64),
 }
+SLIDING = [name for name in PROGRAMS if name.startswith("rows of tiles")]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -107,11 +109,21 @@ def test_every_candidate_is_the_product():
     func = product(70, 100, 64)
     table = explain_program(func.with_attr("decisions", {"sketch": "tile_products"}), TARGET, constants=(1,)).candidates
     blocks = {(r, c) for r, c in zip(table.columns["rows"].tolist(), table.columns["columns"].tolist(), strict=True)}
-    assert blocks == {(1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (1, 2), (2, 2), (1, 3)}
+    assert blocks == {(1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (1, 2), (2, 2), (1, 3), (1, 4), (1, 5), (1, 6)}
     for choice in [{"rows": r, "columns": c} for r, c in blocks] + [{"rows": 2, "columns": 2, "panels": 1, "once": once} for once in (0, 1)]:
         made, layouts = scheduled(func, **choice)
         agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"])
         assert "ldtilecfg" in lower(IRModule({"main": made})).script()  # there are registers for all of it
+
+
+@pytest.mark.parametrize("name, block", [(SLIDING[0], {"rows": 1, "columns": 4}), (SLIDING[1], {"rows": 2, "columns": 2})])
+def test_windows_slide_over_one_copy(name, block):
+    """It is little larger than the data, and no border is a stage of its own."""
+    func = PROGRAMS[name]
+    made, layouts = scheduled(func, slide=1, **block)
+    sizes = {b.name: int(np.prod([n.value for n in b.shape])) for b in made.root_block.alloc_buffers if b.scope == "global"}
+    assert "P" not in sizes and sizes["X_tiles"] < 3 * np.prod([n.value for n in func.buffer_params[0].shape])
+    agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"])
 
 
 def test_registers_are_shaped_once_for_each_share_of_a_loop_and_released():

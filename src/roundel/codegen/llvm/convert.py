@@ -12,6 +12,8 @@ from .arithmetic import zero
 from .emitter import CALLS, EXPR, Emitter
 from .types import float_text, is_storage_float, llvm_type, splat, suffix
 
+_ONES = 3 << 22  # a float32 of this size, plus or minus some millions, has no fraction
+
 
 @writes(EXPR, tir.Cast)
 def _cast(em: Emitter, e: tir.Cast) -> str:
@@ -24,6 +26,8 @@ def _cast(em: Emitter, e: tir.Cast) -> str:
         return em.value(half_of_double(e.value))
     if _by_integers(em, target):
         return em.value(encode(widen(e.value), target))
+    if source.element == "float32" and target.is_int and target.bits == 8:
+        return _bytes(em, e.value, target)
     return convert(em, em.value(e.value), source, target)
 
 
@@ -73,14 +77,60 @@ def _float_to_int(em: Emitter, v: str, source: DType, target: DType) -> str:
 def _through_int32(em: Emitter, v: str, source: DType, target: DType) -> str:
     """Clamped first: then the conversion that every vector unit has gives no number that does not fit."""
     wide = DType("int32").with_lanes(source.lanes)
-    signed = target.kind == "int"
-    low, high = (-(1 << (target.bits - 1)), (1 << (target.bits - 1)) - 1) if signed else (0, (1 << target.bits) - 1)
-    v = _where(em, f"uno {v}, {v}", source, zero(source), v)
-    for order, limit in (("olt", low), ("ogt", high)):
-        bound = _splat_float(limit, source)
-        v = _where(em, f"{order} {v}, {bound}", source, bound, v)
-    v = em.op(f"fptosi {llvm_type(source)} {v} to {llvm_type(wide)}")
+    v = em.op(f"fptosi {llvm_type(source)} {_clamped(em, v, source, target)} to {llvm_type(wide)}")
     return em.op(f"trunc {llvm_type(wide)} {v} to {llvm_type(target)}")
+
+
+def _clamped(em: Emitter, v: str, source: DType, target: DType, offset: int = 0) -> str:
+    """A float that is within the limits of an integer type once ``offset`` is added, and 0 then where it is NaN."""
+    low, high = _limits(target)
+    bottom, top = _splat_float(low - offset, source), _splat_float(high - offset, source)
+    if low == 0:
+        v = _where(em, f"ogt {v}, {bottom}", source, v, bottom)  # not NaN either
+    else:
+        v = _where(em, f"uno {v}, {v}", source, _splat_float(-offset, source), v)
+        v = _where(em, f"olt {v}, {bottom}", source, bottom, v)
+    return _where(em, f"ogt {v}, {top}", source, top, v)
+
+
+def _limits(dtype: DType) -> tuple[int, int]:
+    return (-(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1) if dtype.kind == "int" else (0, (1 << dtype.bits) - 1)
+
+
+def _bytes(em: Emitter, e: tir.Expr, target: DType) -> str:
+    """A float32 as an integer of 8 bits. Limits that are the type's own need not be asked for twice. What was rounded before is rounded after instead, by
+    an addition: beyond 2**23 a float's last bit counts 1, and those bits are the integer."""
+    low, high = _limits(target)
+    source = e.dtype
+    while (type(e) is tir.Max and _at_most(e.b, low)) or (type(e) is tir.Min and _at_least(e.b, high)):
+        e = e.a
+    whole, offset = e, 0
+    moved = _number(e.b) if type(e) is tir.Add else None
+    if type(e) is tir.Add and moved is not None and abs(moved) < _ONES >> 3 and moved == int(moved):
+        e, offset = e.a, int(moved)
+    if not (isinstance(e, tir.Call) and e.op == "nearbyint"):
+        return _through_int32(em, em.value(whole), source, target)
+    t, bits = llvm_type(source), DType("int32").with_lanes(source.lanes)
+    v = em.op(f"fadd {t} {_clamped(em, em.value(e.args[0]), source, target, offset)}, {_splat_float(_ONES, source)}")
+    v = em.op(f"bitcast {t} {v} to {llvm_type(bits)}")
+    v = em.op(f"add {llvm_type(bits)} {v}, {splat(str(offset), bits)}") if offset else v
+    return em.op(f"trunc {llvm_type(bits)} {v} to {llvm_type(target)}")
+
+
+def _at_most(e: tir.Expr, limit: int) -> bool:
+    found = _number(e)
+    return found is not None and found <= limit
+
+
+def _at_least(e: tir.Expr, limit: int) -> bool:
+    found = _number(e)
+    return found is not None and found >= limit
+
+
+def _number(e: tir.Expr) -> float | None:
+    """That an expression is, in all lanes."""
+    e = e.value if type(e) is tir.Broadcast else e
+    return e.value if type(e) is tir.FloatImm else None
 
 
 def _vector_to_int(em: Emitter, v: str, source: DType, target: DType) -> str:

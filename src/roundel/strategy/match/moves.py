@@ -23,6 +23,11 @@ def moves(info: BlockInfo) -> bool:
     return info.is_plain and not info.reduce and all(type(v) is tir.BufferLoad for v in _choices(info)[1])
 
 
+def surrounds(info: BlockInfo) -> bool:
+    """Whether each element of a block's result is an element of one of its operands or a number, such as what is around a picture."""
+    return info.is_plain and not info.reduce and all(type(v) in (tir.BufferLoad, tir.IntImm, tir.FloatImm) for v in _choices(info)[1])
+
+
 def keeps_rows(info: BlockInfo) -> bool:
     """Whether elements that were neighbours along the last axis (of more than one element) stay such."""
     axes = [a for a in info.spatial if extent_of(a) != 1]

@@ -24,6 +24,10 @@ from .dot_product import MOST_BITS
 from .mappings import described
 
 
+Slide = tuple[int, int, int, int]
+"""An axis of rows, one of a window that moves the data along it, by their positions; stride and dilation."""
+
+
 @dataclass(frozen=True)
 class TileInstruction:
     """An instruction of this form, its sizes, and the types of A, B and C. ``scope`` is that of its operands' memory."""
@@ -92,7 +96,7 @@ class TileProduct:
     windows: tuple[int, ...]
     others: tuple[int, ...]
     run: int
-    slides: tuple[tuple[int, int, int, int], ...] | None
+    slides: tuple[Slide, ...] | None
 
     @property
     def reduce(self) -> tuple[int, ...]:
@@ -178,7 +182,7 @@ def _arranged(info: BlockInfo, instruction: TileInstruction, factor: int, data: 
     return TileProduct(info, instruction, factor, weight, rows, columns, windows, others, run, _slides(axes, loads, rows, windows))
 
 
-def _slides(axes: tuple[tir.IterVar, ...], loads: list[Access], rows: tuple[int, ...], windows: tuple[int, ...]) -> tuple[tuple[int, int, int, int], ...] | None:
+def _slides(axes: tuple[tir.IterVar, ...], loads: list[Access], rows: tuple[int, ...], windows: tuple[int, ...]) -> tuple[Slide, ...] | None:
     """How the axes of a window move the data (``TileProduct.slides``)."""
     found = []
     for w in windows:

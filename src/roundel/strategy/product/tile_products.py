@@ -22,15 +22,16 @@ from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..match.accesses import blocks_of
-from ..match.moves import moves
+from ..match.moves import moves, surrounds
 from ..match.tile_product import TileProduct, matches
 from ..parallelism import is_little, loop_extent, parallelize, together
 from ..pointwise.elementwise import schedule_spatial
+from ..pointwise.inline import inline_moves
 from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
 from .contraction import store_of
 from .dot_products import INSTRUCTIONS, is_widening
-from .tile_products_candidates import REGISTERS, candidates, cycles_of_block, cycles_of_copy, lanes_copied, streamed_operands, wide_extents
+from .tile_products_candidates import candidates, cycles_of_block, cycles_of_copy, held_operands, lanes_copied, streamed_operands, wide_extents
 
 MOST_WRITTEN = 64  # copies of a row's elements that are written out one after another
 
@@ -62,6 +63,8 @@ def tile_products(program: Program) -> Iterator[Sketch | Refusal]:
 def _scheduled(sch: Schedule, choice: dict[str, int], found: TileProduct, prologue: tuple[str, ...], target: Target) -> Applied:
     """The steps for one choice; the blocks ``prologue`` stay."""
     position = sch.func.buffer_params.index(found.weight.buffer)
+    if choice.get("slide"):
+        inline_moves(sch, [i.name for i in blocks_of(sch.func) if i.name in prologue and surrounds(i)])
     mapping = _layout(found, choice["columns"])
     block = sch.get_block(found.info.name)
     read = [r.buffer for r in sch.get(block).reads].index(found.weight.buffer)
@@ -143,9 +146,9 @@ def _schedule(sch: Schedule, p: TileProduct, block: Any, sums: Any, copy: Any, c
     made = sch.get(copy).writes[0].buffer
     left = _in_tiles(sch, block, _read(sch, block, made), t.scope)
     right = sch.cache_read(block, _read(sch, block, next(b for b in operands if b is not made)), t.scope)
-    sch.compute_at(right, step, preserve_unit_loops=True)
-    has_room = (choice["rows"] + 1) * (choice["columns"] + 1) - 1 <= REGISTERS  # for all tiles of rows at once
-    sch.compute_at(left, step if has_room else tile_row, preserve_unit_loops=True)
+    left_at, right_at = held_operands(choice["rows"], choice["columns"])
+    sch.compute_at(right, step if right_at else tile_column, preserve_unit_loops=True)
+    sch.compute_at(left, step if left_at else tile_row, preserve_unit_loops=True)
     init = sch.decompose_reduction(block, first)
     outside = len(sch.get_loops(block)) - 6
     streamed = {f"load_{name}": f"stream_{name}" for name in streamed_operands(p, target, choice) if f"stream_{name}" in role}

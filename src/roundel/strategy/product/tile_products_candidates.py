@@ -18,8 +18,10 @@ from ..match.tile_product import TileProduct
 from .contraction_candidates import ASSUMED_ROWS
 
 REGISTERS = 8
-MOST_ROWS, MOST_COLUMNS = 6, 3  # tiles of a block
+MOST_ROWS, MOST_COLUMNS = 6, 6  # tiles of a block
 TILE = 1024          # bytes of a tile
+PLACED = 6           # instructions that find the place of a row of sums in the result
+DIVIDED = 24         # the same where rows of sums are more than rows of the result, whose places are quotients and remainders
 
 
 def candidates(p: TileProduct, target: Target) -> Candidates:
@@ -30,9 +32,9 @@ def candidates(p: TileProduct, target: Target) -> Candidates:
 
     def legal(t: Columns) -> np.ndarray:
         blocks = -(-tiles // t["columns"])
-        fits = t["rows"] * t["columns"] + t["columns"] + 1 <= REGISTERS  # one more holds the tiles of rows, one after another
-        fits &= t["once"] >= t.get("slide", 0)
-        return fits & (t["rows"] <= max(rows, 1)) & (t["columns"] <= max(tiles, 1)) & (blocks % t["panels"] == 0) & (t["panels"] * (t["once"] - t.get("slide", 0) + 1) <= blocks)
+        fits = t["rows"] * t["columns"] + np.where(t["rows"] == 1, 1, t["columns"]) + 1 <= REGISTERS  # others hold tiles one after another
+        fits &= (t["once"] >= t.get("slide", 0)) & (t["panels"] * (t["once"] - t.get("slide", 0) + 1) <= blocks)
+        return fits & (t["rows"] <= max(rows, 1)) & (t["columns"] <= max(tiles, 1)) & (blocks % t["panels"] == 0)
 
     decisions = {"rows": range(1, MOST_ROWS + 1), "columns": range(1, MOST_COLUMNS + 1), "panels": panels, "once": (0, 1)}
     if may_slide(p):
@@ -54,6 +56,12 @@ def cycles_of_block(p: TileProduct, target: Target, choice: Mapping[str, int]) -
 def cycles_of_copy(p: TileProduct, target: Target, choice: Mapping[str, int]) -> float:
     """Of one block of rows."""
     return float(_copy(p, target, {name: np.asarray([value]) for name, value in choice.items()})[0])
+
+
+def held_operands(rows: int, columns: int) -> tuple[bool, bool]:
+    """Whether all tiles of rows, and all of columns, of a step are in registers at once; else one after another."""
+    both = (rows + 1) * (columns + 1) - 1 <= REGISTERS
+    return both, both or rows > 1
 
 
 def may_slide(p: TileProduct) -> bool:
@@ -107,7 +115,8 @@ def _block(p: TileProduct, target: Target, t: Columns) -> Any:
     rate = lambda size: np.array([target.bytes_per_cycle(max(L1, target.level_of(float(x)))) for x in np.atleast_1d(size)])
     loads = TILE * (t["rows"] / rate(2 * copied) + t["columns"] / rate(copied + packed))
     sums = t["rows"] * t["columns"]
-    return _steps(p) * np.maximum(sums * product, loads) + sums * 4 * p.instruction.rows / target.stores + target.tiles_started_cycles
+    placed = t["rows"] * p.instruction.rows * np.where(t.get("slide", 0), DIVIDED, PLACED) / target.issue
+    return _steps(p) * np.maximum(sums * product, loads) + sums * 4 * p.instruction.rows / target.stores + placed + target.tiles_started_cycles
 
 
 def streamed_operands(p: TileProduct, target: Target, choice: Mapping[str, int]) -> str:
