@@ -23,7 +23,6 @@ from .accesses import Access, BlockInfo, extent_of, product
 from .dot_product import MOST_BITS
 from .mappings import described
 
-
 Slide = tuple[int, int, int, int]
 """An axis of rows, one of a window that moves the data along it, by their positions; stride and dilation."""
 
