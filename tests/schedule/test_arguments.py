@@ -39,6 +39,7 @@ GOOD = {
     "int": lambda b, loop: 1,
     "int | str": lambda b, loop: 0,
     "Sequence[int]": lambda b, loop: [1, 1],
+    "Sequence[Sequence[int]]": lambda b, loop: [[0, 1, 1, 1]],
     "Sequence[float]": lambda b, loop: [0.5, 0.5],
     "Sequence[Factor]": lambda b, loop: [2, None],
     "bool": lambda b, loop: True,

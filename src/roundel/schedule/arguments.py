@@ -127,6 +127,7 @@ KINDS: dict[str, tuple[Test, str]] = {
     "int": (_number, "an integer"),
     "int | str": (lambda v: _number(v) or isinstance(v, str), "the number of a buffer, or its name"),
     "Sequence[int]": (_many(_number), "a list of integers"),
+    "Sequence[Sequence[int]]": (_many(_many(_number)), "a list of lists of integers"),
     "Sequence[float]": (_many(_real), "a list of numbers"),
     "Sequence[Factor]": (_many(_maybe(_number)), "a list of integers, sampled values, and None for what is left"),
     "bool": (_is(bool, bool_, Integral, IntImm), "True or False"),

@@ -12,14 +12,15 @@ from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BufferLoad, BufferStore, Expr, IterKind, IterVar, Range, Stmt
 
 from .layout import as_index_map
-from .primitive import BlockToken, Change, Map, Printable, primitive, refuse
+from .primitive import BlockToken, Change, Map, primitive, refuse
 from .regions import with_access
 from .tiles import Moved, TileEinsum, nest, whole
 from .tree import Tree, unique_block_name
 
 
 @primitive
-def slide_einsum(tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map, copy_map: Map, slides: Printable) -> Change:
+def slide_einsum(tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map, copy_map: Map,
+                 slides: Sequence[Sequence[int]]) -> Change:
     """``tile_einsum`` for sums whose windows slide over the copied factor: of this each element is copied once. ``slides``: for each variable of a
     window (row, window, stride, dilation), the first two by their positions among the block's variables: the factor moves with row * stride + window *
     dilation. ``copy_map``: from the block's variables, without those of windows, to the indices of the copy, one of them of rows. Rows run over as many
@@ -71,8 +72,14 @@ class _SlideEinsum(TileEinsum):
     def __init__(self, tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map, copy_map: Map,
                  slides: Sequence[Sequence[int]]) -> None:
         axes = tree.nodes[block].iter_vars
+        rows, windows = ([k for k, iv in enumerate(axes) if iv.kind is kind] for kind in (IterKind.SPATIAL, IterKind.REDUCE))
         self.slides = []
-        for row, window, stride, dilation in slides:
+        for given in slides:
+            if len(given) != 4 or given[0] not in rows or given[1] not in windows or min(given[2:]) < 1:
+                refuse(tree, tree.realize(block), f"cannot slide by {[*map(int, given)]}",
+                       "that is no variable of the result and one that is summed over, by "
+                       "their positions, a stride and a dilation")
+            row, window, stride, dilation = map(int, given)
             slide = _Slide(axes[row], axes[window], stride, dilation)
             if not _number(slide.row) or not _number(slide.window) or (stride > 1 < dilation):
                 refuse(tree, tree.realize(block), f"cannot slide {slide.window.var.name} along {slide.row.var.name}", "a size is not known, or it has both "
@@ -104,6 +111,8 @@ class _SlideEinsum(TileEinsum):
             refuse(self.tree, self.realize, f"cannot copy a factor of block {self.block.name} by this index map", str(e))
         indices = self.indices()
         bounds = [self.an.bounds(i)[1] for i in indices]
+        if not all(isinstance(b, int) for e, b in zip(self.copy_map.final_indices, bounds, strict=True) if self.is_of_rows(e)):
+            self.refuse("it is not known how many rows there are")
         extents = [tir.index_const(int(b) + 1) if self.is_of_rows(e) else n
                    for e, n, b in zip(self.copy_map.final_indices, extents, bounds, strict=True)]
         phased = [s for s in self.slides if s.phases > 1]
