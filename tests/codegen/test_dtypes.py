@@ -129,3 +129,33 @@ def main(A: T.Buffer(({n},), "{a}"), B: T.Buffer(({n},), "{b}")):
         rd.build(parse(text), target="x86-64")["main"](given, out)
         with np.errstate(over="ignore", invalid="ignore"):
             np.testing.assert_array_equal(out.astype("float64"), given.astype(kind).astype("float64"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("kind", ["serial", "vectorized"])
+def test_floats_that_are_rounded_moved_and_cut_off_to_bytes(dtype, kind):
+    """Halves, limits and what is beyond, NaN and infinities, with zero points that are odd or even, and limits that are not the type's own."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    given = np.concatenate([np.arange(-300, 300, 0.5), np.random.default_rng(0).standard_normal(300) * 200,
+                            [np.nan, np.inf, -np.inf, -0.0, 1e30, -1e30, 8388609, 0.49999997]])
+    given = np.resize(given.astype("float32"), 96 * 16)
+    rounded = "T.nearbyint(A[v])"
+    forms = ["A[v]", rounded, f"T.min(T.max({rounded}, T.float32({low})), T.float32({high}))"]
+    forms += [f"T.max(T.min({rounded} + T.float32({zero}), T.float32({high - cut})), T.float32({low + cut}))"
+              for zero, cut in ((117, 0), (-4, 0), (0.5, 0), (3, 7))]
+    outs = ", ".join(f'B{k}: T.Buffer(({given.size},), "{dtype}")' for k in range(len(forms)))
+    stores = "; ".join(f'B{k}[v] = T.cast({form}, "{dtype}")' for k, form in enumerate(forms))
+    text = f"""
+@T.prim_func
+def main(A: T.Buffer(({given.size},), "float32"), {outs}):
+    for i in range({given.size // 16}):
+        for j in T.{kind}(16):
+            with T.block("bytes"):
+                v = T.axis.spatial({given.size}, i * 16 + j)
+                {stores}
+"""
+    made, wanted = ([np.empty(given.size, dtype) for _ in forms] for _ in range(2))
+    rd.build(parse(text))["main"](given, *made)
+    rd.interpret(parse(text))["main"](given, *wanted)
+    for form, a, b in zip(forms, made, wanted, strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=form)
