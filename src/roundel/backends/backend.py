@@ -202,7 +202,7 @@ def native(composite: Composite, symbol: str, *numbers: Any, operands: Sequence[
     parts = () if parallel is None else ("first", "count") if ranges else ("part",)
     calls.append(prototype(composite.backend, called, [(k, buffers[k].dtype) for k in order], buffers[-1].dtype, numbers,
                            status=statuses is not None, workspace=room is not None, parts=parts))
-    imported = {**({IMPORT_C: (text,), IMPORT_C_CALLS: tuple(calls)} if text else {}), **({IMPORT_LLVM: (llvm,)} if llvm else {})}
+    imported = {**({IMPORT_C: (text,), IMPORT_C_CALLS: tuple(map(str, calls))} if text else {}), **({IMPORT_LLVM: (llvm,)} if llvm else {})}
     attrs = Attrs({"scheduled": composite.name, "fuse_kind": int(FuseKind.OPAQUE), "noalias": True, **imported})
     program = tir.PrimFunc(tuple(handles), body, tuple(zip(handles, buffers, strict=True)), attrs)
     return Kernel(program, pack=pack, forms=dict(forms or {}), library=library, guard=tuple(guard), cycles=cycles)

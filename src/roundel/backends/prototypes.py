@@ -11,23 +11,25 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.prototype import Prototype
+
 _TYPES = {"float16": "_Float16", "bfloat16": "__bf16", "float32": "float", "float64": "double", "bool": "bool", "complex64": "void", "complex128": "void",
           **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)}}
 
 
 def prototype(who: str, symbol: str, operands: Sequence[tuple[int, Any]], result: Any, numbers: Sequence[Any], *, status: bool, workspace: bool,
-              parts: Sequence[str]) -> str:
+              parts: Sequence[str]) -> Prototype:
     """The call of a kernel's function. ``operands``: the position and the type of each; ``result``: its type; ``parts``: the names of the last
     numbers, which say what of the result is computed."""
     given = [f"const {_TYPES.get(str(dtype), 'uint8_t')} *operand{k}" for k, dtype in operands]
     given += [f"{_TYPES.get(str(result), 'uint8_t')} *result", *(["void *workspace"] if workspace else ())]
     given += [f"{'double' if is_real(n) else 'int64_t'} number{k}" for k, n in enumerate(numbers)]
-    return f"{who}: {'int32_t' if status else 'void'} {symbol}({', '.join([*given, *(f'int64_t {p}' for p in parts)])})"
+    return Prototype(who, "int32_t" if status else "void", symbol, (*given, *(f"int64_t {p}" for p in parts)))
 
 
-def guard_prototype(who: str, symbol: str, numbers: Sequence[Any]) -> str:
+def guard_prototype(who: str, symbol: str, numbers: Sequence[Any]) -> Prototype:
     """The call of a function that is asked whether a kernel can run."""
-    return f"{who}: int32_t {symbol}({', '.join(f'int64_t number{k}' for k in range(len(numbers)))})"
+    return Prototype(who, "int32_t", symbol, tuple(f"int64_t number{k}" for k in range(len(numbers))))
 
 
 def is_real(number: Any) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import product
 
 from ..ir.errors import BuildError
+from ..ir.prototype import Prototype
 
 _OTHERS = {"_Float16": "uint16_t", "__bf16": "uint16_t", "bool": "uint8_t"}  # as which C code reads these too
-_WORDS = re.compile(r"(?P<who>.*?): (?P<result>\w+) (?P<name>\w+)\((?P<parameters>.*)\)")
 _HINT = ("a function gets pointers to the operands that operands= names and to the result, the workspace if there is one, the numbers, and with "
          "parallel= the part, or with ranges= the first part and how many; it returns int32_t with statuses=, and nothing otherwise")
 _CHECK = """
@@ -30,47 +31,40 @@ static inline void roundel_check_{number}({declared}) {{ {name}({given}); _Stati
 
 
 def compiled(text: str, calls: Sequence[str], compile_text: Callable[[str], bytes]) -> bytes:
-    """What a compiler makes of a C text in which functions are called so: each call is ``who: result name(parameters)``. Raises BuildError."""
+    """What a compiler makes of a C text in which functions are called so: each call is the text of a `Prototype`. Raises BuildError."""
+    made = [Prototype.of(call) for call in calls]
     try:
-        return compile_text(text + "".join(_check(call, call, k) for k, call in enumerate(calls)))
+        return compile_text(text + "".join(_check(str(call), call, k) for k, call in enumerate(made)))
     except BuildError:
         alone = compile_text(text)  # the fault may be its own
-    for call in calls:
+    for call in made:
         _must_fit(text, call, compile_text)
     return alone
 
 
-def _must_fit(text: str, call: str, compile_text: Callable[[str], bytes]) -> None:
+def _must_fit(text: str, call: Prototype, compile_text: Callable[[str], bytes]) -> None:
     """Raises BuildError where a function of a text cannot be called so."""
-    kinds = [kind for kind in _OTHERS if re.search(rf"\b{kind}\b", call)]
+    kinds = [kind for kind in _OTHERS if re.search(rf"\b{kind}\b", call.declaration)]
     found = ""
     for taken in product(*((kind, _OTHERS[kind]) for kind in kinds)):
         same = dict(zip(kinds, taken, strict=True))
         try:
-            compile_text(text + _check(call, re.sub(r"\w+", lambda m: same.get(m[0], m[0]), call), 0))  # noqa: B023 (called at once)
+            other = tuple(re.sub(r"\w+", lambda m: same.get(m[0], m[0]), p) for p in call.parameters)  # noqa: B023 (called at once)
+            compile_text(text + _check(str(call), replace(call, parameters=other), 0))
             return
         except BuildError as error:
             found = found or next((line.partition("error:")[2].strip() for line in str(error).splitlines() if "error:" in line), str(error))
-    parts = _parts(call)
-    found = re.sub(rf"\b({parts['name']})_[0-9a-f]{{8}}\b", r"\1", found)  # as backends tell texts apart
-    raise BuildError(f"the C function {parts['name']} is called as {call.partition(': ')[2]}", where=f"backend {parts['who']}",
-                     why=f"the compiler says: {found}", hint=_HINT)
+    found = re.sub(rf"\b({call.name})_[0-9a-f]{{8}}\b", r"\1", found)  # as backends tell texts apart
+    raise BuildError(f"the C function {call.name} is called as {call.declaration}", where=f"backend {call.who}", why=f"the compiler says: {found}", hint=_HINT)
 
 
-def _parts(call: str) -> re.Match[str]:
-    found = _WORDS.fullmatch(call)
-    assert found is not None, call
-    return found
-
-
-def _check(title: str, call: str, number: int) -> str:
+def _check(title: str, call: Prototype, number: int) -> str:
     """C text that calls a function so. Pointers to operands are not to constants: a function that forgot to say so works."""
-    parts = _parts(call)
-    types = [re.sub(r"\bconst |\w+$", "", p) for p in parts["parameters"].split(", ")]
+    types = [re.sub(r"\bconst |\w+$", "", p) for p in call.parameters]
     names = [f"roundel_{k}" for k in range(len(types))]
-    made = f"__typeof__({parts['name']}({', '.join(names)}))"
-    kinds = ("void",) if parts["result"] == "void" else ("int", "unsigned")
-    text = _CHECK.format(title=title, number=number, name=parts["name"], result=parts["result"], given=", ".join(names),
+    made = f"__typeof__({call.name}({', '.join(names)}))"
+    kinds = ("void",) if call.result == "void" else ("int", "unsigned")
+    text = _CHECK.format(title=title, number=number, name=call.name, result=call.result, given=", ".join(names),
                          declared=", ".join(f"{t}{n}" for t, n in zip(types, names, strict=True)),
                          returns=" || ".join(f"__builtin_types_compatible_p({made}, {kind})" for kind in kinds))
     head, line, rest = text.partition("#line")  # the title stays as it is
