@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .backends.libraries import libraries
 from .build import Built
 from .build import compile_module as build_objects
 from .build import levels as build_levels
@@ -52,11 +51,12 @@ from .graph.tidy.inline_functions import inline_functions
 from .graph.tidy.simplify import simplify
 from .host.lower_host import lower_host
 from .host.solve_sizes import solve_sizes
+from .ir import options
 from .ir.choice import Choices
 from .ir.errors import OptionError
 from .ir.graph import Function
 from .ir.module import IRModule
-from .passes import Pass, run
+from .passes import Pass, pass_, run
 from .passes.depth import with_room
 from .passes.garbage import rare_collection
 from .runtime import Executable
@@ -69,6 +69,18 @@ from .target.host import target_for
 from .target.levels import Level
 
 Transform = Callable[[IRModule], IRModule]
+
+
+@pass_("libraries")
+def libraries(mod: IRModule) -> IRModule:
+    """Parts of the graph that backends can compute are computed by them where that is asked for, was measured to be faster, or is expected to be
+    (`roundel.backends.libraries`, which is imported where one may take part: it takes long, as patterns of graphs are parsed with it)."""
+    if options.get("libraries") is None and not mod.choices.asked and mod.choices.records is None:
+        return mod
+    from .backends.libraries import libraries as taken_by_libraries
+
+    return taken_by_libraries(mod)
+
 
 OPTIMIZE: list[Pass] = [
     call_shapes, inline_functions, convert_to_dataflow, eliminate_dead_code, quantised_products, packed_weights, narrow_weights, decompose_batch_norm,

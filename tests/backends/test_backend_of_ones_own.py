@@ -12,7 +12,7 @@ import pytest
 
 import roundel as rd
 from roundel import backends, driver
-from roundel.backends.libraries import libraries
+from roundel.driver import libraries
 from roundel.ir.record import ChoiceRecord, Key
 from roundel.relax.dpl import is_const, is_op, wildcard
 from roundel.runtime import toolchain

@@ -16,10 +16,10 @@ import pytest
 import roundel as rd
 from roundel import backends, driver
 from roundel.backends import onednn
-from roundel.backends.libraries import libraries
 from roundel.backends.offers import parts_of, plain
 from roundel.backends.onednn_calls import MOST_KEPT, SOURCE
 from roundel.builder import BlockBuilder
+from roundel.driver import libraries
 from roundel.graph.tidy.dead_code import eliminate_dead_code
 from roundel.ir import graph
 from roundel.runtime import toolchain

@@ -9,8 +9,8 @@ import pytest
 import roundel as rd
 from roundel import backends, driver
 from roundel.backends import openblas
-from roundel.backends.libraries import libraries
 from roundel.builder import BlockBuilder
+from roundel.driver import libraries
 from roundel.ir import graph
 from roundel.script import relax as R
 

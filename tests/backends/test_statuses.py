@@ -77,7 +77,7 @@ def test_a_saved_file_and_the_interpreter_say_so_too(kit, tmp_path):
     model = rd.load(rd.compile(Doubled, choices={"*": "kit"}).save(tmp_path / "model.so"))
     with pytest.raises(rd.RoundelError, match="status 3, no"):
         model(rows(2, -3))
-    lowered = rd.driver.prepare(Doubled, choices={"*": "kit"}, pipeline=[rd.backends.libraries.libraries])
+    lowered = rd.driver.prepare(Doubled, choices={"*": "kit"}, pipeline=[rd.driver.libraries])
     with pytest.raises(rd.RoundelError, match="status 3, no"):
         rd.interpret(lowered)["main"](rows(2, -3))
 
@@ -105,14 +105,14 @@ def test_a_guard_of_numbers_is_asked_once_for_all_calls(kit):
                 R.output(out)
             return out
 
-    lowered = rd.driver.prepare(Twice, choices={"*": "kit"}, pipeline=[rd.backends.libraries.libraries])
+    lowered = rd.driver.prepare(Twice, choices={"*": "kit"}, pipeline=[rd.driver.libraries])
     assert len(re.findall(r"cls\.can_double\w*,", lowered.script())) == 1
     np.testing.assert_array_equal(rd.compile(Twice, choices={"*": "kit"})(rows(10)), rows(10, 4))
 
 
 def test_without_statuses_a_function_returns_nothing(kit):
     kit()
-    (program,) = [f for name, f in rd.driver.prepare(Doubled, choices={"*": "kit"}, pipeline=[rd.backends.libraries.libraries]).items() if "kit" in name]
+    (program,) = [f for name, f in rd.driver.prepare(Doubled, choices={"*": "kit"}, pipeline=[rd.driver.libraries]).items() if "kit" in name]
     assert "status" in program.script()
     plain = backends.native(backends.Composite("kit.double", Doubled["main"], rd.Target.host()), "doubled", 4)
     assert "status" not in plain.program.script()

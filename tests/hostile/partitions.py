@@ -14,8 +14,8 @@ import numpy as np
 import roundel as rd
 from roundel import backends, driver
 from roundel.backends import onednn, openblas
-from roundel.backends.libraries import libraries
 from roundel.builder import BlockBuilder
+from roundel.driver import libraries
 from roundel.graph.partition.inline_composites import inline_composites
 from roundel.ir import graph, options, structural_equal
 from roundel.ir.module import IRModule

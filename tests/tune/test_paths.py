@@ -13,7 +13,7 @@ import pytest
 
 import roundel as rd
 from roundel import backends, driver
-from roundel.backends.libraries import libraries
+from roundel.driver import libraries
 from roundel.ir import options
 from roundel.relax.dpl import is_const, is_op, wildcard
 from roundel.reports.explained import choices_of

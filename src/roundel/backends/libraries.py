@@ -27,7 +27,6 @@ from ..ir.errors import OptionError, RoundelError
 from ..ir.module import IRModule
 from ..ir.op import CALL_DPS_PACKED, CALL_TIR, FuseKind, OpDef
 from ..ir.visit import free_vars, substitute
-from ..passes import pass_
 from ..relax.fuse_by_pattern import without
 from ..relax.outline import Renamed, outline
 from ..runtime.registry import register_func
@@ -42,7 +41,6 @@ from .offers import Offer, Part, parts_of, plain
 _numbers = itertools.count()  # of functions of Python
 
 
-@pass_("libraries")
 def libraries(mod: IRModule) -> IRModule:
     """Parts of the graph that backends can compute are computed by them where that is asked for, was measured to be faster, or is expected to be.
 

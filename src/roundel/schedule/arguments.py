@@ -17,7 +17,6 @@ from numpy import bool_
 from roundel.ir import Buffer
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import BufferRegion, CommReducer, Expr, FloatImm, IndexMap, IntImm
-from roundel.script.printer.values import value_text
 
 from ..ir import escape
 from .decisions import OPEN
@@ -104,6 +103,8 @@ def _printable(v: Any) -> bool:
 
     if not _named_by_text(v):
         return False
+    from roundel.script.printer.values import value_text  # of what is no plain value, which is rare: the room of scripts takes long to import
+
     value_text(v, node)
     return not unknown
 

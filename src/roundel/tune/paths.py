@@ -19,7 +19,7 @@ from typing import Any
 from .. import driver
 from ..backends import known
 from ..backends.backend import GENERATED, Backend, Kernel
-from ..backends.libraries import expected, libraries
+from ..backends.libraries import expected
 from ..backends.offers import Part, parts_of, plain, users_in
 from ..graph.expectations import Expectations
 from ..ir import graph, options
@@ -40,7 +40,7 @@ from .verdict import combined, faster_inside, is_faster
 from .whole import Proposed, Whole
 
 KIND = "library"  # of the choice
-_BEFORE = driver.DEFAULT[: driver.DEFAULT.index(libraries)]
+_BEFORE = driver.DEFAULT[: driver.DEFAULT.index(driver.libraries)]
 _AFTER = driver.DEFAULT[len(_BEFORE) :]
 _log = logging.getLogger("roundel.tune")
 

@@ -7,7 +7,6 @@ from ...ir import graph
 from ...ir.module import IRModule
 from ...ir.op import OpDef
 from ...passes import pass_
-from ...relax.analysis import remove_all_unused
 from ..rewriter import GraphRewriter, operands, uses
 from .inline_functions import straightened
 
@@ -22,6 +21,8 @@ def convert_to_dataflow(mod: IRModule) -> IRModule:
 
 def straight_function(mod: IRModule, name: str, func: graph.Function) -> graph.Function:
     """The function with variables and sizes of its own and calls of graph functions expanded, in dataflow, without what nothing uses."""
+    from ...relax.analysis import remove_all_unused  # with it comes all that reads scripts
+
     params, bindings, result = straightened(mod.with_functions({name: func}), name)
     body = graph.SeqExpr((graph.BindingBlock(tuple(bindings)),) if bindings else (), result)
     made = convert_to_dataflow(IRModule({name: graph.Function(params, body, result.sinfo, True, func.attrs)}))[name]
