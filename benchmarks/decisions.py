@@ -75,8 +75,9 @@ def restricted(target: Target, condition: str) -> Target:
     """The target without the instructions that a condition leaves out."""
     if condition == "own":
         return target
-    width, wide = (32, ("avx512", "evex512")) if condition == "avx2" else (16, ("avx", "fma", "f16c", "evex512", "vaes", "vpclmul"))
-    return target.with_(vector_bytes=width, vector_registers=16, features=tuple(f for f in target.features if not f.startswith(wide)))
+    cpu, width, wide = {"avx2": ("x86-64-v3", 32, ("avx512", "evex512", "amx")),
+                        "sse": ("x86-64-v2", 16, ("avx", "fma", "f16c", "evex512", "vaes", "vpclmul", "amx"))}[condition]
+    return target.with_(cpu=cpu, vector_bytes=width, vector_registers=16, features=tuple(f for f in target.features if not f.startswith(wide)))
 
 
 def build(layer: Layer, most: int, seed: int, path: Path, condition: str = "own") -> int:

@@ -90,8 +90,11 @@ def traffic(target: Target, *beside: Statement) -> list[Column] | None:
     around = max((b.around for b in bodies), key=len)
     inside: dict[Any, Column] = {}
     for body in bodies:
+        own: dict[Any, Column] = {}
         for loop in body.straight:
-            inside[loop.axis] = inside.get(loop.axis, 1) * loop.extent
+            own[loop.axis] = own.get(loop.axis, 1) * loop.extent
+        for axis, extent in own.items():  # some of these loops are around several statements
+            inside[axis] = most(inside.get(axis, 1), extent)
     ways = (0, target.l2_bytes // target.l2_ways, 0)  # the first is small, the last spreads its lines
     return Nest([(x.axis, x.extent) for x in around if differs(x.extent, 1)], operands, inside).traffic(capacities(target), ways)
 
@@ -289,7 +292,7 @@ class _Body:
         updates = self.times(self.unrolled) / self.times(self.store.moves)
         latency = self.target.fma_latency + (0.0 if self.store.register else self.target.forwarding)
         seen = exposed(self.target, most(instructions * self.chain(), 1.0))
-        return updates * latency * (most(seen, self.target.awaited) if self.s.in_parts else seen)
+        return updates * latency * (1.0 if self.s.in_parts else seen)  # what follows a sum along a row needs it
 
     def late(self) -> Column:
         """For lines that come from the second-level cache, or from memory, while nothing asks for them ahead."""
@@ -351,5 +354,7 @@ class _Body:
         is_plain = result.lane == 1 or self.s.in_parts
         each = self.target.result_cycles * self.registers(store.moves, store.bits) if is_plain else self.target.stores * stored + shuffled
         waiting = exposed(self.target, chain * self.times(self.unrolled))
-        cost = (LATENCIES * self.target.fma_latency + each * kept) * waiting
-        return trips / most(chain, 1) * (FOLDED * np.log2(most(self.lanes, 2)) + PART * kept + cost if self.s.in_parts else cost)
+        latency = LATENCIES * self.target.fma_latency
+        if self.s.in_parts:  # the one vector that is left is another statement's
+            return trips / most(chain, 1) * (FOLDED * np.log2(most(self.lanes, 2)) + PART * kept / self.target.fma_ports + latency * waiting)
+        return trips / most(chain, 1) * (latency + each * kept) * waiting

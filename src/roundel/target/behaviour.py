@@ -30,8 +30,6 @@ class Behaviour:
     """Times as long that a piece takes which is not whole."""
     window_share: float
     """The share of the reorder buffer in which a core finds work beyond instructions that wait."""
-    awaited: float
-    """The share of the time of additions one after another along a row that is waited for, as what follows needs the sum."""
     exposed: float
     """The share of the shorter of computing and moving data that the longer does not hide."""
     strided_exposed: float
@@ -92,7 +90,7 @@ def _fitted(**others: float) -> Behaviour:
     """What was fitted on Zen 5, with ``others`` instead."""
     figures: dict[str, float] = {
         "loop_cycles": 0.1, "result_cycles": 1.5, "store_cycles": 2.0, "move_cycles": 1.5, "division_instructions": 8.0, "ordered_instructions": 2.0,
-        "masked": 1.01, "window_share": 25 / 56, "awaited": 0.5, "exposed": 0.15, "strided_exposed": 0.4, "first_exposed": 0.527, "l2_beside": 0.6,
+        "masked": 1.01, "window_share": 25 / 56, "exposed": 0.15, "strided_exposed": 0.4, "first_exposed": 0.527, "l2_beside": 0.6,
         "l3_beside": 0.64, "memory_beside": 1.0, "weights_share": 8 / 9, "elementwise_share": 0.25, "copied_share": 0.533, "scattered_share": 0.3,
         "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
         "page_bytes": 4096, "block_passes": 24, "far_times": 4.0, "ahead_bytes": 4096, "span_cycles": 400.0,
@@ -105,7 +103,7 @@ OUT_OF_ORDER = _fitted()
 """Of cores that look far ahead, with masks or without, whose vectors have no largest number that keeps NaN: those of x86-64."""
 OUT_OF_ORDER_ARM = _fitted(ordered_instructions=1.0)
 """... of AArch64, whose FMAX keeps NaN."""
-IN_ORDER = _fitted(loop_cycles=1.0, window_share=1.0, awaited=1.0, exposed=0.5, strided_exposed=1.0, first_exposed=1.0)
+IN_ORDER = _fitted(loop_cycles=1.0, window_share=1.0, exposed=0.5, strided_exposed=1.0, first_exposed=1.0)
 """Of cores that wait where data is late: what others hide behind arithmetic adds to it. Estimated, not measured."""
 PORTABLE = _fitted()
 """Of WebAssembly, which runs on whichever of these there is."""

@@ -137,8 +137,14 @@ def _lanes(stage: Stage, axis: int, target: Target) -> list[int]:
     return [full, full // 2] if extent % full and full > 4 else [full]
 
 
+def alike(stage: Stage, access: Access, s: Structure) -> int:
+    """How many lanes side by side load one element, as those of a group of channels do: 1 if those of one vector do not, 0 if all do."""
+    count = access.alike(stage.axes[s.vector].var)
+    return 1 if count % s.lanes else count
+
+
 def tiles(stage: Stage, s: Structure, target: Target) -> Columns:
-    """All tiles that fit the registers."""
+    """All tiles that fit the registers. None has lanes of two groups that load different elements."""
     extent = stage.extents[s.vector]
     most = min(MOST_VECTORS, -(-extent // s.lanes))
     rows = [n for n in ROWS if 1 < n <= stage.extents[s.row]] if s.row >= 0 else [1]
@@ -150,7 +156,8 @@ def tiles(stage: Stage, s: Structure, target: Target) -> Columns:
         return ((kept + t["vectors"] + 1) * wide <= target.vector_registers) | (kept == 1)
 
     side_by_side = CHAINS if s.vector in stage.reduce else range(1, most + 1)
-    return combinations({"vectors": [n for n in side_by_side if n <= most], "rows": rows, "others": others}, fits)
+    groups = [n for n in (alike(stage, a, s) for a in stage.loads) if n > 1]
+    return combinations({"vectors": [n for n in side_by_side if n <= most and not any(g % (n * s.lanes) for g in groups)], "rows": rows, "others": others}, fits)
 
 
 class _Model:
@@ -197,10 +204,16 @@ class _Model:
     def _statement(self, s: Structure) -> Statement:
         key = (s.vector, s.lanes, s.turned)
         if key not in self.made:
-            plain = in_registers(statement_of(self.stage.info.block, s.vector, self.target))
+            found = in_registers(statement_of(self.stage.info.block, s.vector, self.target))
+            plain = replace(found, touches=tuple(self._broadcast(t, s) for t in found.touches))
             turned = self.stage.turnable(s.vector) if s.turned else ()
             self.made[key] = replace(plain, touches=tuple(self._touch(t, turned, s) for t in plain.touches))
         return self.made[key]
+
+    def _broadcast(self, t: Touch, s: Structure) -> Touch:
+        """What all lanes of a tile share is one element."""
+        shared = {alike(self.stage, a, s) for a in self.stage.loads if a.buffer is t.buffer}
+        return replace(t, moves=t.moves - {s.vector}, lane=0) if shared and 1 not in shared and s.vector in t.moves else t
 
     def _touch(self, t: Touch, turned: tuple[Access, ...], s: Structure) -> Touch:
         if t.is_store or all(t.buffer is not a.buffer for a in turned):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -55,6 +56,11 @@ class Access:
         stride = self.stride(var)
         return isinstance(stride, int) and stride == size
 
+    def alike(self, var: tir.Var) -> int:
+        """How many neighbours along ``var``, from a multiple of that number on, share one element, as the channels of a group share what it reads: 1 if
+        each has its own, 0 if all share it."""
+        return math.gcd(*(_alike(i, var) for i in self.indices))
+
     def in_vectors(self, var: tir.Var, lanes: int) -> bool:
         """Whether neighbours along ``var`` are one element, lie side by side or, where they are loaded, so near that a few vectors hold them."""
         stride = self.stride(var)
@@ -80,6 +86,15 @@ def row_major(shape: tuple[tir.Expr, ...]) -> tuple[tir.Expr, ...]:
         out.append(step)
         step = step * n
     return tuple(reversed(out))
+
+
+def _alike(e: tir.Expr, var: tir.Var) -> int:
+    """The same of an index."""
+    if var not in free_vars(e):
+        return 0
+    if type(e) is tir.FloorDiv and isinstance(e.b, tir.IntImm):
+        return _alike(e.a, var) * e.b.value
+    return math.gcd(_alike(e.a, var), _alike(e.b, var)) if type(e) in (tir.Add, tir.Sub, tir.Mul) else 1
 
 
 @dataclass(frozen=True)
