@@ -16,6 +16,7 @@ import roundel as rd
 from roundel import te
 from roundel.ir import IRModule, tir
 from roundel.schedule import Schedule
+from roundel.strategy.choose import proposals
 from roundel.strategy.cost import expected_cycles, expected_time, least_cycles
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
@@ -100,7 +101,7 @@ def test_symbolic_sizes_have_values():
     k = te.reduce_axis((0, 64), "k")
     func, _ = schedule_program(te.create_prim_func([x, te.compute((n,), lambda i: te.sum(x[i, k], axis=k), "Y")]), FIXED)
     few, many = (expected_cycles(func, FIXED, {"n": size}, cores=1) for size in (10, 1000))
-    assert 50 * few < many < 200 * few
+    assert 50 * few < many < 250 * few  # few stay in the first-level cache
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -130,3 +131,18 @@ def test_expectations_are_in_the_order_of_measurements():
     ranks = [np.argsort(np.argsort(x)) for x in (expected, measured)]
     assert np.corrcoef(*ranks)[0, 1] > 0.6
     assert 0.2 < median(e / m for e, m in zip(expected, measured, strict=True)) < 5
+
+
+@pytest.mark.parametrize("width", [32, 48, 96])
+def test_candidates_of_grouped_channels_are_expected_to_take_what_their_schedules_are(width):
+    """The lanes of a group read one element, loops that are around copies and products count once: whichever tile is the best, both say alike."""
+    x, w, k = te.placeholder((20, 30, 16), "float32", "X"), te.placeholder((16, 4 * width), "float32", "W"), te.reduce_axis((0, 4), "k")
+    y = te.compute((20, 30, 4 * width), lambda i, j, c: te.sum(x[i, j, c // width * 4 + k] * w[k, c], axis=k), "Y")
+    func = te.create_prim_func([x, w, y])
+    sketch = next(s for s, _ in proposals(func, FIXED) if s.name == "generic")
+    for place in sketch.candidates.ranking()[:3]:
+        choice = sketch.candidates.decisions(int(place))
+        lanes = choice["lanes"] * choice["vectors"]
+        assert choice["vector"] != 2 or width % lanes == 0  # no tile has lanes of two groups
+        scheduled = expected_cycles(sketch.schedule(choice).func, FIXED, cores=1)
+        assert scheduled / 2 < sketch.expected(choice) < 2 * scheduled

@@ -157,7 +157,8 @@ def tiles(stage: Stage, s: Structure, target: Target) -> Columns:
 
     side_by_side = CHAINS if s.vector in stage.reduce else range(1, most + 1)
     groups = [n for n in (alike(stage, a, s) for a in stage.loads) if n > 1]
-    return combinations({"vectors": [n for n in side_by_side if n <= most and not any(g % (n * s.lanes) for g in groups)], "rows": rows, "others": others}, fits)
+    vectors = [n for n in side_by_side if n <= most and not any(g % (n * s.lanes) for g in groups)]
+    return combinations({"vectors": vectors, "rows": rows, "others": others}, fits)
 
 
 class _Model:
