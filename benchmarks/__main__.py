@@ -167,13 +167,18 @@ def algorithms(
     seed: int = typer.Option(0, help="Draws them."),
     only: str = typer.Option("", help="Only layers with this in their family or name."),
     seconds: float = typer.Option(2.0, help="Seconds of timing for each layer."),
+    steps: str = typer.Option("measure,compile,time", help="Measuring and timing need the machine for themselves, compiling does not; none: only print."),
+    folder: str = typer.Option("", help="Where rates, compiled layers and times are kept for the next command; default: a folder of the cache."),
+    threads: int = typer.Option(1, help="Number of threads."),
 ) -> None:
     """Convolutions of 3 x 3: the algorithm that is chosen against the one that is measured to be the fastest."""
+    from roundel.ir import options
+
     from .algorithms import RESNET, VGG, run_algorithms
     from .algorithms import drawn as others
 
     layers = [x for x in (*RESNET, *VGG, *others(seed, drawn)) if only in f"{x.family} {x.name}"]
-    run_algorithms(_list(conditions), layers, seconds)
+    run_algorithms(_list(conditions), layers, seconds, Path(folder) if folder else options.cache_dir() / "algorithms", _list(steps), threads)
 
 
 @app.command()

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Convolutions of 3 x 3: the algorithm that the target's model chooses against the one that is measured to be the fastest.
 
-Every algorithm of a layer is compiled and all take turns in one process. Before each call the caches are swept, as the other layers of a model
-sweep them, and the input is written; what counts is the time of the kernels that convolve (others change layouts, and are not there in a model), as
-a median over calls that no other process interrupted, which the CPU time of a call tells. Done under four conditions: this machine with the rates
-measured of it; the same beside a process that reads memory as fast as it can, the rates measured beside it; the target restricted to AVX2, and
-to SSE.
+Done under four conditions: this machine with the rates measured of it; the same beside a process that reads memory as fast as it can, the
+rates measured beside it; the target restricted to AVX2, and to SSE. There are three steps, and what each makes stays in a folder, so that only the
+first and the last need the machine for themselves: the rates are measured; every algorithm of every layer is compiled; compiled algorithms are timed.
+A time is kept with a digest of the code that it is of. When the model of costs has changed, the same times judge its new choices.
+
+The algorithms of a layer take turns, round by round. Before each call the caches are swept, as the other layers of a model sweep them, and the
+input is written; what counts is the time of the kernels that convolve (others change layouts, and are not there in a model), as a median over calls
+that no other process interrupted, which the CPU time of a call tells.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import pickle
 import random
 import subprocess
 import sys
@@ -17,7 +23,8 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,13 +32,15 @@ from typing import Any
 import numpy as np
 
 from roundel import driver
+from roundel.build import Built
 from roundel.frontend.onnx import from_onnx
 from roundel.graph.algorithms.winograd import convolution_algorithms, fastest
 from roundel.graph.expectations import Expectations
+from roundel.ir import ConstData
 from roundel.strategy.expected import Setting
 from roundel.target import Target
 from roundel.target.host import described
-from roundel.target.profile import measure
+from roundel.target.profile import LARGEST, measure
 
 from .decisions import restricted
 from .layers import Layer, convolution
@@ -41,8 +50,10 @@ RESNET = tuple(convolution(c, c, n, n, K3, family="resnet") for c, n in ((64, 56
 VGG = tuple(convolution(i, o, n, n, K3, family="vgg") for i, o, n in ((64, 64, 224), (64, 128, 112), (128, 128, 112), (128, 256, 56), (256, 256, 56),
                                                                      (256, 512, 28), (512, 512, 28), (512, 512, 14)))
 CONDITIONS = ("own", "beside", "avx2", "sse")
+STEPS = ("measure", "compile", "time")
 READER = "import numpy as n; a = n.ones(1 << 24)\nwhile True: a.sum()"  # of 128 MiB
 ROUNDS = (9, 40)
+BLOCK = 32 << 20 # bytes of other constants
 ENOUGH = 4
 
 
@@ -62,25 +73,39 @@ class Result:
 
 
 def drawn(seed: int, count: int) -> list[Layer]:
-    """Other layers of channels that vectors divide."""
+    """Other layers of channels that vectors divide; pictures of all shapes, one or four of them."""
     draw = random.Random(seed)
-    sizes = lambda: draw.choice((32, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768))
-    return [convolution(sizes(), sizes(), n := draw.choice((7, 8, 10, 13, 14, 16, 20, 28, 32, 40, 56)), n, K3, family="drawn") for _ in range(count)]
+    channels = lambda: draw.choice((32, 64, 96, 128, 160, 192, 256, 320, 384, 512, 768))
+    side = lambda: draw.choice((7, 8, 10, 13, 14, 16, 20, 28, 32, 40, 56))
+    return [_drawn(channels(), channels(), n := side(), draw.choice((n, n, side())), draw.choice((1, 1, 4))) for _ in range(count)]
 
 
-def run_algorithms(conditions: Sequence[str], layers: Sequence[Layer], seconds: float) -> list[Result]:
-    """Print a line for each layer under each condition, and how far behind the choices are."""
+def _drawn(channels: int, outer: int, height: int, width: int, images: int) -> Layer:
+    made = convolution(channels, outer, height, width, K3, family="drawn")
+    name = made.name if images == 1 else f"{images} of {made.name}"
+    return replace(made, name=name, shape=(images, *made.shape[1:]), out=(images, *made.out[1:]), flops=images * made.flops)
+
+
+def run_algorithms(conditions: Sequence[str], layers: Sequence[Layer], seconds: float, folder: Path, steps: Sequence[str], threads: int) -> list[Result]:
+    """Do some of the steps, then print what is known: a line for each layer under each condition, and how far behind the choices are. ``seconds`` of
+    timing for each layer at most, if there were ``ROUNDS`` at least."""
     everything = []
     for condition in conditions:
-        found = []
-        with _condition(condition) as target:
-            print(f"{condition}: {target}", flush=True)
+        runs = Runs(folder, condition, threads)
+        if "measure" in steps:
+            runs.measure()
+        if "compile" in steps:
             for layer in layers:
-                if (result := compare(layer, target, seconds)) is not None:
-                    found.append(result)
-                    print(describe(result), flush=True)
-        behind = [r.behind for r in found]
-        print(f"{condition}: median {median(behind):.1%} behind, worst {max(behind):.1%}\n", flush=True)
+                runs.compile(layer)
+        if "time" in steps:
+            with _beside(condition):
+                for layer in layers:
+                    runs.time(layer, seconds)
+        found = [r for layer in layers if (r := runs.result(layer)) is not None]
+        if found:
+            print("\n".join([f"{condition}: {runs.target}", *map(describe, found)]))
+            behind = [r.behind for r in found]
+            print(f"{condition}: median {median(behind):.1%} behind, worst {max(behind):.1%} of {len(found)}\n", flush=True)
         everything += found
     return everything
 
@@ -92,30 +117,94 @@ def describe(result: Result) -> str:
 
 
 @contextmanager
-def _condition(name: str) -> Iterator[Target]:
-    """The target under a condition, for as long as it holds."""
-    if name == "beside":
-        with subprocess.Popen([sys.executable, "-c", READER]) as other:
-            try:
-                time.sleep(1.0)
-                yield measure(described()).of(described())
-            finally:
-                other.kill()
+def _beside(condition: str) -> Iterator[None]:
+    """What else runs under a condition."""
+    if condition != "beside":
+        yield
         return
-    yield restricted(measure(described()).of(described()), name)
+    with subprocess.Popen([sys.executable, "-c", READER]) as other:
+        try:
+            time.sleep(1.0)
+            yield
+        finally:
+            other.kill()
 
 
-def compare(layer: Layer, target: Target, seconds: float) -> Result | None:
-    """Every algorithm of a layer, measured; None where there is only one."""
-    mod = _module(layer)
-    call = next(b.value for block in mod["main"].body.blocks for b in block.bindings if getattr(getattr(b.value, "op", None), "name", "") == "nn.conv2d")
-    algorithms = convolution_algorithms(call.args[0].sinfo, call.args[1].sinfo, call.attrs, Expectations(Setting(target)))
-    cycles = {name: found for name, found in algorithms.items() if isinstance(found, float)}
-    if len(cycles) < 2:
-        return None
-    runs = {name: _compiled(layer, name, target) for name in cycles}
-    measured = _interleaved(runs, layer.arrays()[0], seconds, max(2 * target.l3_bytes, 32 << 20))
-    return Result(layer.name, fastest(algorithms), measured, {name: c / target.frequency_ghz * 1e-6 for name, c in cycles.items()})
+@dataclass(frozen=True)
+class Runs:
+    """What a folder holds of one condition."""
+
+    folder: Path
+    condition: str
+    threads: int = 1
+
+    @cached_property
+    def target(self) -> Target:
+        """The machine under the condition, as it was measured."""
+        return Target((self.folder / f"{self.condition}.json").read_text())
+
+    def measure(self) -> None:
+        """The rates of this machine, if they are not known yet; all conditions but ``beside`` have the same."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        source = "beside" if self.condition == "beside" else "own"
+        if not (path := self.folder / f"{source}.json").exists():
+            with _beside(source):
+                path.write_text(measure(described()).of(described()).to_json())
+        if self.condition != source:
+            (self.folder / f"{self.condition}.json").write_text(restricted(Target(path.read_text()), self.condition).to_json())
+
+    def compile(self, layer: Layer) -> None:
+        """Every algorithm of a layer, if that is not done."""
+        for name in self.expected(layer):
+            path = self._file(layer, name)
+            if not path.exists():
+                path.parent.mkdir(exist_ok=True)
+                _write(driver.compile_module(_module(layer), target=self.target, choices={"*": name}), path)
+
+    def time(self, layer: Layer, seconds: float) -> None:
+        """The algorithms of a layer in turns, if some code has no time yet."""
+        files = {name: path for name in self.expected(layer) if (path := self._file(layer, name)).exists()}
+        digests = {name: _digest(path) for name, path in files.items()}
+        if len(files) < 2 or {*digests.values()} <= self.times.keys():
+            return
+        runs = {name: _read(path).load(threads=self.threads, profile=True)["main"] for name, path in files.items()}
+        found = _interleaved(runs, layer.arrays()[0], seconds, min(max(2 * self.target.l3_bytes, 32 << 20), LARGEST))
+        self.times.update({digests[name]: ms for name, ms in found.items()})
+        self._times_file.write_text(json.dumps(self.times))
+
+    def result(self, layer: Layer) -> Result | None:
+        """What the model chooses, with the times; None where they are not all known."""
+        if not (self.folder / f"{self.condition}.json").exists():
+            return None
+        expected, algorithms = self.expected(layer), self._algorithms(layer)
+        files = {name: self._file(layer, name) for name in expected}
+        if len(files) < 2 or not all(path.exists() for path in files.values()):
+            return None
+        measured = {name: self.times.get(_digest(path)) for name, path in files.items()}
+        known = {name: ms for name, ms in measured.items() if ms is not None}
+        return Result(layer.name, fastest(algorithms), known, expected) if len(known) == len(files) else None
+
+    @cached_property
+    def times(self) -> dict[str, float]:
+        """Milliseconds of every code that was timed."""
+        return json.loads(self._times_file.read_text()) if self._times_file.exists() else {}
+
+    def expected(self, layer: Layer) -> dict[str, float]:
+        """Milliseconds that the model expects of each algorithm, those included that it works out only when it is asked."""
+        cycles = {name: getattr(found, "cycles", found) for name, found in self._algorithms(layer).items()}
+        return {name: c / self.target.frequency_ghz * 1e-6 for name, c in cycles.items() if isinstance(c, float)}
+
+    def _algorithms(self, layer: Layer) -> Mapping[str, Any]:
+        calls = (b.value for block in _module(layer)["main"].body.blocks for b in block.bindings)
+        call: Any = next(c for c in calls if getattr(getattr(c, "op", None), "name", "") == "nn.conv2d")
+        return convolution_algorithms(call.args[0].sinfo, call.args[1].sinfo, call.attrs, Expectations(Setting(self.target)))
+
+    def _file(self, layer: Layer, algorithm: str) -> Path:
+        return self.folder / self.condition / f"{layer.name} {algorithm}".replace(" ", "_").replace("/", "_")
+
+    @property
+    def _times_file(self) -> Path:
+        return self.folder / f"{self.condition}-{self.threads}.times"
 
 
 def _module(layer: Layer) -> Any:
@@ -125,9 +214,23 @@ def _module(layer: Layer) -> Any:
         return from_onnx(path.read_bytes())
 
 
-def _compiled(layer: Layer, algorithm: str, target: Target) -> Any:
-    """The layer with one algorithm."""
-    return driver.compile_module(_module(layer), target=target, choices={"*": algorithm}).load(threads=1, profile=True)["main"]
+def _write(built: Built, path: Path) -> None:
+    """Keep compiled code. Of its constants, which are most of a layer, only the types: no time depends on their values."""
+    types = {key: (constant.shape, constant.dtype) for key, constant in built.weights.items()}
+    path.write_bytes(pickle.dumps((built.objects, built.functions, types, built.offsets, built.nbytes, built.target, built.spec)))
+
+
+def _read(path: Path) -> Built:
+    """Compiled code, with constants around 0. They are part of a block as large as that of a model, for which the system has huge pages."""
+    objects, functions, types, offsets, nbytes, target, spec = pickle.loads(path.read_bytes())
+    some = np.random.default_rng(0).standard_normal(997)
+    constants = {key: ConstData(np.resize(some.astype(str(dtype)), shape)) for key, (shape, dtype) in types.items()}
+    return Built(objects, functions, constants, offsets, nbytes + BLOCK, target, {}, spec)
+
+
+def _digest(path: Path) -> str:
+    """Of the code in a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
 def _interleaved(runs: Mapping[str, Any], x: np.ndarray, seconds: float, swept: int) -> dict[str, float]:

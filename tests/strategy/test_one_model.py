@@ -152,3 +152,12 @@ def test_rows_that_lie_a_power_of_two_apart_share_few_places_of_a_cache():
     packed, apart = (Operand(((1024, {"k": 1}), (1024, {"j": 1})), 4.0, 64, is_packed=flag) for flag in (True, False))
     cross = [Nest([("i", 8), ("k", 1024)], [o], {"j": 16}).traffic([200_000], [4096])[0] for o in (packed, apart)]
     assert cross[0] == 0 < cross[1]
+
+
+def test_a_cache_that_is_somewhat_too_small_keeps_a_share_of_what_comes_around_again():
+    """A panel that eight rounds read: once where it fits, and gradually up to eight times where it does not."""
+    nest = Nest([("round", 8), ("k", 1024)], [Operand(((1024, {"k": 1}), (16, {"j": 1})), 4.0, 64, is_packed=True)], {"j": 16})
+    size = 1024 * 64
+    cross = lambda capacity, gradual: nest.traffic([capacity], [0], gradual)[0]
+    assert [cross(0.99 * size, gradual) for gradual in (False, True)] == [8 * size, pytest.approx(1.07 * size)]
+    assert size < cross(0.9 * size, True) < cross(0.5 * size, True) < cross(1, True) <= 8 * size and cross(size, True) == 0

@@ -224,3 +224,11 @@ def test_a_file_describes_a_board(tmp_path):
             Target(str(tmp_path / name))
     with pytest.raises(OptionError, match=r"from 0.001 to"):
         Target("znver3", dram_gbs=0)
+
+
+def test_code_has_no_instructions_that_a_target_lacks():
+    """What the table gives a processor and a target does not have is switched off, before what it has: some features come with others."""
+    for cpu in ("skylake", "sapphirerapids"):
+        plain, lacking = Target(cpu), Target(f"llvm -mcpu={cpu} -mattr=-fma,-f16c")
+        assert "-" not in {f[0] for f in plain.llvm_features.split(",")}
+        assert lacking.llvm_features.startswith("-f16c,-fma,+") and "+fma" not in lacking.llvm_features

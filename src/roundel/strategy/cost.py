@@ -74,14 +74,14 @@ def least_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | 
 def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = ()) -> Column:
     """Of all iterations of a statement, or of several that follow each other in one innermost loop, on one core. ``pieces``: the statement in
     parts whose tiles have one size each, where an axis is no whole number of tiles."""
-    spent = sum(_spent(target, [s]) for s in pieces) if pieces else _spent(target, beside)
+    spent = sum(working(target, [s]) for s in pieces) if pieces else working(target, beside)
     moved = traffic(target, *beside)
     made = min(s.share for s in beside)  # of the iterations of the loops that they share
     return made * (spent if moved is None else together(target, spent, *traffic_cycles(target, moved)))
 
 
-def traffic(target: Target, *beside: Statement) -> list[Column] | None:
-    """Bytes that cross into each cache; None where everything is in registers."""
+def traffic(target: Target, *beside: Statement, gradual: bool = False) -> list[Column] | None:
+    """Bytes that cross into each cache; None where everything is in registers. ``gradual`` as for `Nest.traffic`."""
     touches = [t for s in beside for t in (*s.touches, *([s.result] if s.result else [])) if not t.register]
     operands = list({(t.buffer, *((n, *_hashable(steps)) for n, steps in t.operand.sides)): t.operand for t in touches}.values())
     if not operands:
@@ -96,14 +96,14 @@ def traffic(target: Target, *beside: Statement) -> list[Column] | None:
         for axis, extent in own.items():  # some of these loops are around several statements
             inside[axis] = most(inside.get(axis, 1), extent)
     ways = (0, target.l2_bytes // target.l2_ways, 0)  # the first is small, the last spreads its lines
-    return Nest([(x.axis, x.extent) for x in around if differs(x.extent, 1)], operands, inside).traffic(capacities(target), ways)
+    return Nest([(x.axis, x.extent) for x in around if differs(x.extent, 1)], operands, inside).traffic(capacities(target), ways, gradual)
 
 
 def _hashable(steps: Mapping[Any, Any] | None) -> list[Any]:
     return [(axis, id(n) if isinstance(n, np.ndarray) else n) for axis, n in (steps or {}).items()]
 
 
-def _spent(target: Target, beside: Sequence[Statement]) -> Column:
+def working(target: Target, beside: Sequence[Statement]) -> Column:
     """Cycles of a core that waits for no cache but the first and second."""
     bodies = [_Body(s, target) for s in beside]
     around = max((b.around for b in bodies), key=len)

@@ -145,10 +145,11 @@ class Nest:
     operands: Sequence[Operand]
     inside: Mapping[Any, Column]
 
-    def traffic(self, capacities: Sequence[float], ways: Sequence[int]) -> list[Column]:
+    def traffic(self, capacities: Sequence[float], ways: Sequence[int], gradual: bool = False) -> list[Column]:
         """Bytes that cross into a cache of each capacity (and bytes of a way, 0 where lines are spread otherwise): where everything below the body
         of a loop fits, that loop brings what it touches once, as its iterations share what they touch together, and each iteration of the
-        loops around brings it anew. What fits as a whole is there already."""
+        loops around brings it anew. What fits as a whole is there already. ``gradual``: of what does not fit, and comes around again and again, a cache
+        keeps the share that it has room for; otherwise nothing, the cautious answer where another decision makes it fit."""
         swept = [dict(self.inside)]
         for axis, extent in reversed(self.loops):
             swept.append({**swept[-1], axis: swept[-1].get(axis, 1) * extent})
@@ -164,6 +165,8 @@ class Nest:
             needed = touched if not way else [sum(o.room(box, way) for o, box in zip(self.operands, found, strict=True)) for found in boxes]
             moved = touched[-1] * trips[-1]
             for d in reversed(range(1, len(self.loops) + 1)):
-                moved = chosen(needed[d] <= capacity, touched[d - 1] * trips[d - 1], moved)
+                once = touched[d - 1] * trips[d - 1]
+                kept = least(1.0, capacity / most(needed[d], 1.0)) if gradual else 0.0
+                moved = chosen(needed[d] <= capacity, once, kept * once + (1.0 - kept) * moved)
             out.append(chosen(needed[0] <= capacity, 0.0, moved))
         return out

@@ -126,8 +126,9 @@ class Target(Behaviour):
 
     @property
     def llvm_features(self) -> str:
-        """The features as LLVM wants them: ``+avx2,+fma``."""
-        return ",".join(f"+{f}" for f in self.features)
+        """The features as LLVM wants them: ``+avx2,+fma``, after those that the table gives the processor and this target lacks: ``-avx512f``."""
+        lacking = {*_complete({"kind": self.kind, "triple": self.triple, "cpu": self.cpu})["features"]} - {*self.features}
+        return ",".join([*(f"-{f}" for f in sorted(lacking)), *(f"+{f}" for f in self.features)])
 
     @property
     def required_features(self) -> str:

@@ -17,7 +17,7 @@ from roundel.ir import IRModule, graph, options, tir
 from roundel.ir.choice import Later
 from roundel.ir.constants import ConstData
 from roundel.ir.op import get_op
-from roundel.ir.visit import statements
+from roundel.ir.visit import statements, walk
 from roundel.lower import lower
 from roundel.ops import make
 from roundel.ops.even_tiles import uneven_share, unevenness
@@ -197,9 +197,9 @@ def test_interpolation_points_are_precise():
     assert error["default"] < 2.5 * error["strict"]
 
 
-def _scheduled(target):
+def _scheduled(target, size=56):
     """The kernel of a convolution of tiles of 4."""
-    mod, _, _ = _network(1, 64, 64, 56, 56, np.random.default_rng(0))
+    mod, _, _ = _network(1, 64, 64, size, size, np.random.default_rng(0))
     made = prepare(mod, target=target, pipeline=DEFAULT[: DEFAULT.index(schedule_module) + 1], choices={"*": W4})
     (kernel,) = (f for name, f in made.functions.items() if "winograd" in name)
     return kernel
@@ -210,6 +210,21 @@ def test_code_for_uneven_tiles_stands_beside_the_code_for_others():
     flat = lower(IRModule({"main": _scheduled(Target("x86-64-v4"))}))
     stores = [s.buffer.name for f in flat.functions.values() for s in statements(f.body) if type(s) is tir.BufferStore]
     assert stores.count("winograd_conv2d_data") == 36
+
+
+@pytest.mark.parametrize("size", [56, 20])
+def test_the_next_weights_are_fetched_while_one_tile_of_registers_passes(size):
+    """Also where a panel of weights is read by one tile alone, so that no loop over tiles is left."""
+    flat = lower(IRModule({"main": _scheduled(Target("x86-64-v4"), size)}))
+    assert any(type(n) is tir.Call and n.op == "prefetch" for f in flat.functions.values() for n in walk(f.body))
+
+
+def test_passing_on_costs_what_does_not_stay_in_a_cache():
+    """Stages hand each other data through the second-level cache where the first is too small for it, which takes longer the slower that cache is."""
+    layer = _info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs()
+    fast, slow = (Expectations(Setting(Target("znver5", l2_rate=rate))) for rate in (64, 16))
+    times = [[convolution_algorithms(*layer, e)[name] for e in (fast, slow)] for name in (W4, DIRECT)]
+    assert times[0][1] / times[0][0] > 1.2 * times[1][1] / times[1][0]
 
 
 def test_squares_are_added_up_where_the_tile_is_transformed():

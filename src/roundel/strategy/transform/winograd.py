@@ -25,7 +25,7 @@ from ...target import Target
 from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
-from ..parallelism import parallelize
+from ..parallelism import loop_extent, parallelize
 from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, product_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
@@ -126,7 +126,7 @@ def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
     tile = choose_tile(target, down * across, [v for v in counts if v <= 2], lanes)  # panels narrow enough to wait in the caches for every row
     whole = Blocking(down, tile.vectors, True, tile)
     again = data * (outer // tile.vectors) if data > target.l2_bytes else 0  # for each panel of weights, which are read once
-    if images * (down // rows) >= TASKS and read + spilled(stages, in_blocks, target) <= weights + again + spilled(stages, whole, target):
+    if images * (down // rows) >= TASKS and read + spilled(stages, in_blocks, target.l2_bytes) <= weights + again + spilled(stages, whole, target.l2_bytes):
         if rows * across % in_blocks.tile.rows:
             rows, tile = _whole_tiles(enough or [rows], across, counts, lanes, target)
             return Blocking(rows, outer, False, tile)
@@ -218,7 +218,10 @@ def _products(sch: Schedule, block: Any, accumulated: Any, stages: Stages, b: Bl
     if packed is not None:
         width = tile.vectors * tile.lanes
         panel_size = product([c.extent(k) for k in c.reduce], 1) * width
-        sch.annotate(po, PREFETCH, Prefetch(weight.name, panel_size, step=sch.get(ri).extent.value * width))
+        passes = next((loop for loop in (po, ro, rk) if loop_extent(sch, loop) != 1), None)  # of a panel; where one tile is all rows, of its steps
+        if passes is not None:
+            ahead = Prefetch(weight.name, panel_size, step=sch.get(ri).extent.value * width, passes=0 if passes is po else 1)
+            sch.annotate(passes, PREFETCH, ahead)
 
 
 def _data(sch: Schedule, block: Any, stages: Stages, b: Blocking, loop: Any | None, target: Target) -> None:

@@ -13,9 +13,10 @@ from dataclasses import replace
 
 from ...ir import tir
 from ...target import Target
-from ..cost import capacities, cycles, together, traffic_cycles
+from ...target.target import L2
+from ..cost import capacities, together, traffic, traffic_cycles, working
 from ..match.accesses import BlockInfo, extent_of
-from ..statements import LANES, UNROLLED, Loop, Statement, statement_of
+from ..statements import LANES, UNROLLED, Loop, Statement, in_registers, statement_of
 from .winograd_stages import Blocking, Stages, between, spilled
 
 
@@ -28,11 +29,22 @@ def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocki
     before += [_straight(i, (0,), {}, target) for i in infos if i.name == stages.test[0]]
     after = [_straight(stages.result_columns, (0, 5), {}, target), _straight(stages.result, (4, 5), {}, target)]
     transforms = _repeated(before, tiles * blocks, target) + _repeated(after, tiles * outer, target) + images * down * test_cycles(stages)
-    moved = [_bytes(a.buffer) for a in (stages.data_columns.loads[0], stages.store.stores[0])]
-    transforms = together(target, transforms, *traffic_cycles(target, [sum(n for n in moved if n > room) for room in capacities(target)]))
-    passed = between(stages, blocking)[-1]
-    scattered = spilled(stages, blocking, target) / (target.scattered_share * target.bytes_per_cycle(target.level_of(max(passed, target.l2_bytes + 1))))
-    return float(transforms + scattered + _products(stages, blocking, images, target))
+    padding = [_straight(i, (), {}, target) for i in infos if i.name == stages.padding]
+    transforms += _repeated(padding, images * blocks * down * stages.edge * (across * stages.tile + 2), target) if padding else 0.0
+    read, made = (_bytes(a.buffer) for a in (stages.data_columns.loads[0], stages.store.stores[0]))
+    weights = _bytes(stages.products.vector.buffer)
+    touched = read + made + weights + between(stages, blocking)[-1]
+    moved = [(read + 2 * made) * (touched > room) for room in capacities(target)]  # what is written is read before
+    transforms = together(target, transforms, *traffic_cycles(target, moved))
+    return float(transforms + _passed_on(stages, blocking, target) + _products(stages, blocking, images, target))
+
+
+def _passed_on(stages: Stages, blocking: Blocking, target: Target) -> float:
+    """Of waiting for lines that leave the first and the second cache and come back, as data and products pass from stage to stage."""
+    passed, spent = between(stages, blocking)[-1], 0.0
+    for room, level in ((target.l1_bytes, L2), (target.l2_bytes, target.level_of(max(passed, target.l2_bytes + 1)))):
+        spent += spilled(stages, blocking, room) / (target.scattered_share * target.bytes_per_cycle(level))
+    return spent
 
 
 def test_cycles(stages: Stages) -> float:
@@ -57,7 +69,7 @@ def _statement(info: BlockInfo, target: Target) -> Statement:
 
 def _repeated(beside: Sequence[Statement], times: int, target: Target) -> float:
     loop = Loop("tiles", times)
-    return float(cycles(target, *(replace(s, loops=(loop, *s.loops)) for s in beside)))
+    return float(working(target, [replace(s, loops=(loop, *s.loops)) for s in beside]))
 
 
 def _products(stages: Stages, b: Blocking, images: int, target: Target) -> float:
@@ -73,9 +85,11 @@ def _products(stages: Stages, b: Blocking, images: int, target: Target) -> float
     outside = [steps, *positions, panels, over] if b.together else [over, blocks, steps, *positions, panels]
     tiles = [Loop(p, math.ceil(rows / b.tile.rows)), Loop(rk, extent_of(info.reduce[0]) or 1), Loop(rc, (extent_of(info.reduce[1]) or 1) // unroll)]
     body = [Loop(rc, unroll, UNROLLED), Loop(p, b.tile.rows, UNROLLED), Loop(k, b.tile.vectors, UNROLLED), Loop(lane, b.tile.lanes, LANES)]
-    made = _statement(info, target)
-    touches = tuple(replace(t, register=t.is_store) for t in made.touches)
-    return float(cycles(target, replace(made, loops=(*outside, *tiles, *body), touches=touches)))
+    packed = lambda x: replace(x, operand=replace(x.operand, is_packed=True))  # panels of weights, and data whose positions are an odd number of lines apart
+    made = in_registers(_statement(info, target))
+    made = replace(made, loops=(*outside, *tiles, *body), touches=tuple(map(packed, made.touches)))
+    moved = traffic(target, replace(made, result=None), gradual=True)  # (products are passed on)
+    return float(together(target, working(target, [made]), *traffic_cycles(target, moved or [])))
 
 
 def _bytes(buffer: tir.Buffer) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...target import Target
 from ..match.accesses import BlockInfo, extent_of
 from ..match.contraction import Contraction
 from ..product.register_tile import Tile
@@ -77,7 +76,7 @@ def between(stages: Stages, b: Blocking) -> tuple[int, int, int]:
     return data, results, row * down * ((1 if b.apart else images) * blocks * inner + (images if b.together else 1) * b.channels * lanes)
 
 
-def spilled(stages: Stages, b: Blocking, target: Target) -> float:
-    """Bytes that leave the second-level cache and come back, as data and products pass from stage to stage."""
+def spilled(stages: Stages, b: Blocking, room: float) -> float:
+    """Bytes that leave a cache of ``room`` bytes and come back, as data and products pass from stage to stage."""
     data, results, block = between(stages, b)
-    return max(0.0, 1.0 - target.l2_bytes / block) * (DATA_PASSES * data + RESULT_PASSES * results)
+    return max(0.0, 1.0 - room / block) * (DATA_PASSES * data + RESULT_PASSES * results)
