@@ -15,7 +15,7 @@ import time
 
 TODAY = {"@T.prim_func": "@T.prim_func(s_tir=True)", "T.neg(": "T.float32(-1) * ("}  # what this version of the script calls them
 BATCH = 16  # candidates that are proposed, built and measured together
-LIMIT = 600.0  # seconds to build a candidate, and to run it: processes take long to start where the machine is busy
+LIMIT = 120.0  # seconds to build a candidate, and to run it: processes take long to start where the machine is busy
 
 
 def parsed(text: str):

@@ -3,6 +3,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -16,7 +17,7 @@ from roundel.strategy.program import Program
 from roundel.target import Target
 from roundel.tune.attempt import Attempt
 from roundel.tune.database import Database
-from roundel.tune.measure import Argument, Failure, Job, LocalBuilder, LocalRunner, Source, Timed, arrays
+from roundel.tune.measure import Argument, Failure, Job, LocalBuilder, LocalRunner, Source, Timed, arrays, process
 from roundel.tune.measure.process import Lost, Process
 from roundel.tune.task import Task, tasks
 
@@ -172,3 +173,12 @@ def test_every_array_begins_at_a_line_of_the_caches():
     given = arrays.random_arguments(case, "x")
     everything = [a for s in arrays.copies(given, case, 1 << 20) for a in s] + [arrays.aligned(given[0][:2])]
     assert all(a.ctypes.data % 64 == 0 for a in everything)
+
+
+@pytest.mark.parametrize(("setting", "why"), [((process, "START_SECONDS", 0.0), "was not ready"), ((sys, "executable", "/bin/false"), "exit status 1")])
+def test_a_process_that_does_not_get_ready_is_a_failure(monkeypatch, setting, why):
+    monkeypatch.setattr(*setting)
+    child = Process()
+    for _ in range(2):  # the next request starts another
+        with pytest.raises(Lost, match=why):
+            child.ask("ping", seconds=lambda at: 1.0)

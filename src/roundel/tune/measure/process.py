@@ -20,7 +20,7 @@ from typing import Any
 from .job import Failure
 
 _LENGTH = struct.Struct("<Q")
-START_SECONDS = 60.0  # in which a process must be there
+START_SECONDS = 300.0  # in which a process must be ready: a second of work, which a machine with much else to do may take long for
 
 
 class Lost(Exception):
@@ -101,8 +101,20 @@ class Process:
             self._child = subprocess.Popen(
                 [sys.executable, "-P", "-m", "roundel.tune.measure.worker", str(self.memory), ",".join(map(str, self.cpus)), str(os.getpid())],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env={**os.environ, "PYTHONPATH": paths})
-            self._receive(START_SECONDS)
+            self._await_start()
         return self._child
+
+    def _await_start(self) -> None:
+        """Raises Lost where the child does not get ready."""
+        try:
+            self._receive(START_SECONDS)
+        except TimeoutError:
+            self.close()
+            raise Lost(Failure("time limit", f"its process was not ready after {START_SECONDS:.0f} s"), None) from None
+        except (EOFError, OSError, pickle.UnpicklingError):
+            failure = self._died()
+            self.close()
+            raise Lost(failure, None) from None
 
     def _receive(self, seconds: float) -> Any:
         """The next message; raises TimeoutError, EOFError."""
