@@ -41,3 +41,23 @@ def test_tables_are_made_once(rows, width):
 def test_tables_of_few_readers_are_inlined():
     sch = attempt(elementwise, stretched(3, 100), Target.host()).applied
     assert 'T.sblock("place")' not in sch.func.script()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8", "int16", "bool"])
+def test_given_places_are_gathered_in_vectors_beside_much_arithmetic(dtype):
+    rows, width, count = 5, 37, 101
+    x, at = te.placeholder((rows, width), dtype, "x"), te.placeholder((count,), "float32", "at")
+    place = lambda j: te.cast(te.floor(te.exp(at(j)) * te.sin(at(j)) * 20.0), "int64")
+    value = lambda i, j: te.if_then_else(te.logical_and(place(j) >= 0, place(j) < width), x(i, place(j)), tir.const(0, dtype))
+    y = te.compute((rows, count), value, "y")
+    sch = attempt(elementwise, te.create_prim_func([x, at, y]).with_attr("global_symbol", "f"), Target.host()).applied
+    if Target.host().vector_bytes >= 32:
+        assert "T.vectorized" in sch.func.script()
+    rng = np.random.default_rng(0)
+    data, places = rng.integers(0, 2 if dtype == "bool" else 99, (rows, width)).astype(dtype), rng.standard_normal(count).astype("float32")
+    found = np.floor(np.exp(places.astype("f8")) * np.sin(places.astype("f8")) * 20.0).astype(int)
+    expected = np.where((found >= 0) & (found < width), data[:, np.clip(found, 0, width - 1)], 0)
+    for run in (interpret(IRModule({"f": sch.func}))["f"], compile_module(IRModule({"f": sch.func})).load()["f"]):
+        out = np.empty((rows, count), dtype)
+        run(data, places, out)
+        assert np.array_equal(out, expected)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from ...ir import tir
@@ -45,12 +46,12 @@ def as_ramp(e: tir.Expr) -> tuple[tir.Expr, tir.Expr] | None:
 
 
 class Access:
-    """The elements one load or store touches: ``first`` and ``step`` between lanes, or one offset per lane."""
+    """The elements one load or store touches: ``first`` and ``step`` between lanes, or one offset per lane (``is_scattered``)."""
 
     def __init__(self, em: Emitter, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> None:
-        self.buffer = buffer
+        self.em, self.buffer, self.indices = em, buffer, indices
         self.lanes = max((i.dtype.lanes for i in indices), default=1)
-        self.per_lane: list[Linear] = []
+        self.is_scattered = False
         self.step: Linear = ({}, 1)
         if self.lanes == 1:
             self.first = offset(em, buffer, indices)
@@ -63,30 +64,32 @@ class Access:
                 continue
             ramp = as_ramp(i)
             if ramp is None:
-                self._gather(em, buffer, indices)
+                self.is_scattered = True
                 return
             bases.append(ramp[0])
             t, c = times(linear(em, ramp[1]), stride)
             step = add_scaled(step[0], t, 1), step[1] + c
         self.first, self.step = offset(em, buffer, tuple(bases)), step
 
-    def _gather(self, em: Emitter, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) -> None:
-        columns = [[i] * self.lanes if i.dtype.lanes == 1 else _lane_exprs(em, i) for i in indices]
-        self.per_lane = [offset(em, buffer, tuple(column[k] for column in columns)) for k in range(self.lanes)]
+    @cached_property
+    def per_lane(self) -> list[Linear]:
+        """The offsets of lanes that are scattered."""
+        columns = [[i] * self.lanes if i.dtype.lanes == 1 else _lane_exprs(self.em, i) for i in self.indices]
+        return [offset(self.em, self.buffer, tuple(column[k] for column in columns)) for k in range(self.lanes)]
 
     @property
     def contiguous(self) -> bool:
         """Whether the lanes lie side by side, in order."""
-        return not self.per_lane and self.step == ({}, 1)
+        return not self.is_scattered and self.step == ({}, 1)
 
     @property
     def same(self) -> bool:
         """All lanes are one element."""
-        return not self.per_lane and self.step == ({}, 0)
+        return not self.is_scattered and self.step == ({}, 0)
 
     def lane(self, k: int) -> Linear:
         """The offset of lane k."""
-        if self.per_lane:
+        if self.is_scattered:
             return self.per_lane[k]
         return add_scaled(self.first[0], self.step[0], k), self.first[1] + k * self.step[1]
 
@@ -97,7 +100,7 @@ def access_of(em: Emitter, buffer: tir.Buffer, indices: tuple[tir.Expr, ...]) ->
     hit = em.accesses.get(key)
     if hit is None:
         hit = Access(em, buffer, indices)
-        if not hit.per_lane:
+        if not hit.is_scattered:
             em.accesses[key] = hit
     return hit
 
@@ -196,6 +199,14 @@ def _shuffle(em: Emitter, e: tir.Shuffle) -> str:
 
 def _pointers(em: Emitter, buffer: tir.Buffer, access: Access) -> str:
     t = f"<{access.lanes} x ptr>"
+    moving = [k for k, i in enumerate(access.indices) if i.dtype.lanes > 1]
+    terms, stride = linear_strides(em, buffer)[moving[0]]
+    if access.is_scattered and len(moving) == 1 and not terms and not buffer.dtype.is_handle and buffer.dtype.lanes == 1:
+        index = access.indices[moving[0]]  # instructions that gather add a vector of indices to one address
+        base = pointer(em, buffer, offset(em, buffer, tuple(tir.index_const(0) if k in moving else i for k, i in enumerate(access.indices))))
+        wide = tir.cast(index, INT64.with_lanes(access.lanes))
+        steps = em.value(wide if stride == 1 else wide * stride)
+        return em.op(f"getelementptr i{8 * element_bytes(buffer.dtype.element)}, ptr {base}, <{access.lanes} x i64> {steps}")
     vector = "poison"
     for k in range(access.lanes):
         vector = em.op(f"insertelement {t} {vector}, ptr {pointer(em, buffer, access.lane(k))}, i64 {k}")

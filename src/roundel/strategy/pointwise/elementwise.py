@@ -30,6 +30,7 @@ SHORT = 512  # elements of a row; to find where one is takes a division for each
 FEW = 16     # a table with this many times fewer elements than what is looked up with it is computed first
 MANY = 16    # parallel iterations that are enough
 ASSUMED = 256  # of symbolic extents of a row
+MUCH = 4       # arithmetic (as BlockInfo.cost counts) for each element that is gathered
 
 
 @rule
@@ -103,7 +104,7 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Target) -> None:
         loops = [*loops[:-flat], fused]
     row = [extent_of(a) for a in axes[len(axes) - flat :]]
     inner_extent = product(row, ASSUMED)
-    vectorizable = _in_vectors(info, lanes, partial(_is_looked_up, sch))
+    vectorizable = _in_vectors(info, lanes, partial(_is_looked_up, sch, info))
     choosing = [k for k in range(len(loops) - 1) if _chooses(info, axes[k])]
     outer = [x for k, x in enumerate(loops[:-1]) if k not in choosing]
     outer_extent = product([extent_of(a) for k, a in enumerate(axes[: len(axes) - flat]) if k not in choosing], 64)
@@ -147,10 +148,13 @@ def _in_vectors(info: BlockInfo, lanes: int, is_looked_up: Callable[[Access], bo
     return lanes > 1 and info.stores[0].steps(last, 1) and all(a.in_vectors(last, lanes) or is_looked_up(a) for a in info.accesses)
 
 
-def _is_looked_up(sch: Any, access: Access) -> bool:
-    """Whether tables of this program say where each lane's element is."""
-    given = set(sch.func.buffer_params)
-    return not access.is_store and any(type(n) is tir.BufferLoad and n.buffer not in given for i in access.indices for n in walk(i))
+def _is_looked_up(sch: Any, info: BlockInfo, access: Access) -> bool:
+    """Whether tables say where each lane's element is: of this program, or given ones where vectors save much arithmetic beside."""
+    if access.is_store:
+        return False
+    tables = {n.buffer for i in access.indices for n in walk(i) if type(n) is tir.BufferLoad}
+    gathered = sum(any(type(n) is tir.BufferLoad for i in a.indices for n in walk(i)) for a in info.loads)
+    return bool(tables) and (not tables <= set(sch.func.buffer_params) or info.cost >= MUCH * gathered)
 
 
 def _chooses(info: BlockInfo, axis: tir.IterVar) -> bool:
