@@ -37,11 +37,6 @@ def _lgamma(x: float) -> float:
         return math.inf
 
 
-def _round_away(x: Any) -> Any:
-    whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole)[()]
-
-
 def _sigmoid(x: Any) -> Any:
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))[()]
@@ -80,7 +75,7 @@ FLOAT: dict[str, Callable] = {  # computed in at least float32
     "floor": np.floor,
     "ceil": np.ceil,
     "trunc": np.trunc,
-    "round": _round_away,
+    "round": np.rint,
     "nearbyint": np.rint,
     "pow": np.power,
     "atan2": np.arctan2,
