@@ -218,9 +218,11 @@ class Steps:
         sch.unroll(step)
 
     def in_vectors(self, block: Any, loop: Any) -> None:
-        """Unroll the loops and vectorize the last one."""
-        sch = self.sch
-        *others, last = self.inside(block, loop)
+        """Unroll the loops and vectorize the last one; of one element there are none."""
+        sch, loops = self.sch, self.inside(block, loop)
+        if not loops:
+            return
+        *others, last = loops
         vectors, lanes = sch.split(last, [None, self.lanes])
         for other in (*others, vectors):
             sch.unroll(other)
