@@ -117,7 +117,7 @@ def _remove(made: Path, process: int) -> None:
 def _compile_into(sources: list[Path], compiler: Sequence[str], flags: Sequence[str], shared: bool, work: Path) -> None:
     for source in sources:  # one by one: zig's compiler makes one object of all that it is given at once, for some machines
         toolchain.run([*compiler, *_FLAGS, *flags, "-c", source], cwd=work)
-    objects = sorted(work.glob("*.o"))
+    objects = sorted(work.glob("*.o*"))  # zig calls those for Windows .obj
     toolchain.run([*toolchain.archiver(), "rcs", work / _LIBRARIES[1], *objects])
     if shared:
         toolchain.run([*compiler, *flags, "-shared", "-o", work / _LIBRARIES[0], *objects, "-lpthread", "-ldl"])
