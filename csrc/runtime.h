@@ -115,6 +115,20 @@ int rd_run(RdModel *model, int32_t function, const DLTensor *const *inputs, DLTe
  * empty, whoever made it. RD_CALLBACK_ERROR: the error is tvm-ffi's raised error. */
 RD_API int rd_invoke(RdModel *model, int32_t function, DLTensor **tensors);
 
+/* arrays.c: the same with NumPy's arrays, in tuples. The caller holds Python's lock, which is released while the model runs. -1: one of them
+ * is no contiguous array of its type, and nothing was done. */
+#define RD_ARRAYS_MOST 16
+typedef struct {
+  RdModel *model;
+  int32_t function;
+  int32_t header, type_at, items; /* bytes: of an object's header, to its type in that, and to the items of a tuple */
+  const void *array_type;         /* of the arrays themselves */
+  const void *const *types;       /* of the elements of each parameter */
+  void *(*save_thread)(void);
+  void (*restore_thread)(void *state);
+} RdArrays;
+RD_API int rd_python_arrays(const RdArrays *call, const char *arguments, const char *results);
+
 /* That many calls in a row, timed without Python in between; call k has the arguments sets[k % num_sets]. */
 RD_API int rd_time_calls(RdModel *model, int32_t function, DLTensor ***sets, int32_t num_sets, int64_t calls, int64_t *nanoseconds);
 

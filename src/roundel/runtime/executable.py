@@ -12,14 +12,14 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..ir import escape, options
 from ..ir.dtype import DType
 from ..ir.errors import CallError, MachineError, RoundelError, RunError
-from . import boundary, caches, ffi, interrupt, library, metadata, native, objects, tensors, text
+from . import arrays, boundary, caches, ffi, interrupt, library, metadata, native, objects, tensors, text
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
@@ -162,13 +162,14 @@ class BoundFunction:
         self._out_types = [DType(t.dtype) for t in info.outputs]
         self._flat = list(info.arguments) == list(range(len(info.inputs)))
         self._shapes: dict[tuple, tuple] = {}
+        self._first = info.result == 0  # alone
         self._returns = bool(info.extra.get("returns"))
         text.learn(info.extra.get("texts", ()))
         self._caches = {c.output: c for c in (described.caches[k] for k in range(described.num_caches))}
         self._has_scalars = any(t.scalar for t in info.inputs)
-        packed = any(map(tensors.is_packed, (*self._in_types, *self._out_types)))
-        plain = self._flat and not info.extra and not self._caches and not packed and not any(t.scalar for t in (*info.inputs, *info.outputs))
-        self._plain_types = [t.numpy for t in self._out_types] if plain and info.kind == "graph" else None
+        self._plain: dict[Any, tuple] = {}  # by the shapes of the inputs: shapes and types of the results, and whether all are small
+        self._same_shapes = not described.num_symbols  # whatever the inputs are
+        self._invoke = self._array_caller()
 
     def __repr__(self) -> str:
         arrow = f" -> {', '.join(map(str, self.info.outputs))}" if self.info.kind == "graph" else ""
@@ -193,20 +194,50 @@ class BoundFunction:
             raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given", hint=hint)
         if self.info.kind != "graph":
             return self._call_returning(args) if self._returns else self._call_program(args)
-        results = None if self._plain_types is None else self._call_plain(args, self._plain_types)
-        return self._call_graph(args) if results is None else _assemble(self.info.result, results)
+        results = None if self._invoke is None else self._call_plain(args, self._invoke)
+        if results is None:
+            return self._call_graph(args)
+        return results[0] if self._first else _assemble(self.info.result, results)
 
-    def _call_plain(self, args: tuple, types: Sequence[np.dtype]) -> list[np.ndarray] | None:
-        """NumPy arrays of shapes that were seen before to NumPy arrays, with nothing to convert: half the time of other calls. None: others."""
+    def _array_caller(self) -> Callable[[tuple, tuple], int] | None:
+        """Runs the function on arrays that need no preparation; None: there is always something to convert."""
+        info, types = self.info, (*self._in_types, *self._out_types)
+        plain = info.kind == "graph" and self._flat and not info.extra and not self._caches and info.inputs and info.outputs
+        if not plain or any(t.lanes != 1 or tensors.is_packed(t) for t in types) or any(t.scalar for t in (*info.inputs, *info.outputs)):
+            return None
+        return arrays.caller(self._owner.runtime, self._owner.handle, self._index, [t.numpy for t in types])
+
+    def _call_plain(self, args: tuple, invoke: Callable[[tuple, tuple], int]) -> tuple | None:
+        """NumPy arrays to NumPy arrays, with nothing to convert: a third of the time of other calls. None: others."""
         for a in args:
             if type(a) is not np.ndarray:
                 return None
-        shapes = self._shapes.get(tuple([a.shape for a in args]))
-        if shapes is None or None in shapes:
+        key = None if self._same_shapes else args[0].shape if len(args) == 1 else tuple([a.shape for a in args])
+        plan = self._plain.get(key)
+        if plan is None:
+            self._plan(args, key)
+        if not plan:
             return None
-        results = [tensors.empty(s, t) for s, t in zip(shapes, types)]
-        self._run([tensors.view(v) for v in (*args, *results)])
+        described, small = plan
+        results = tuple([np.empty(s, t) for s, t in described] if small else [tensors.empty(s, t) for s, t in described])
+        status = invoke(args, results)
+        if status:
+            if status < 0:
+                return None
+            self._raise(status)
         return results
+
+    def _plan(self, args: tuple, key: Any) -> None:
+        """Prepare the next call with arrays of these shapes. This one goes the general way, which says what is wrong with them."""
+        shapes = self._output_shapes(list(args))
+        if len(self._plain) >= _SHAPES_KEPT:
+            self._plain.clear()
+        if None in shapes:  # only the run can tell
+            self._plain[key] = ()
+            return
+        types = [t.numpy for t in self._out_types]
+        small = all(tensors.is_small(s, t) for s, t in zip(shapes, types))
+        self._plain[key] = tuple(zip(shapes, types)), small
 
     def _positional(self, args: tuple, named: dict[str, Any]) -> tuple:
         names = self.argument_names
@@ -280,14 +311,18 @@ class BoundFunction:
     def _run(self, views: list[tuple[int, Any]]) -> None:
         runtime = self._owner.runtime
         pointers = (ctypes.c_void_p * len(views))(*[address for address, _ in views])
-        status = runtime.rd_invoke(self._owner.handle, self._index, pointers)
+        if status := runtime.rd_invoke(self._owner.handle, self._index, pointers):
+            self._raise(status)
+
+    def _raise(self, status: int) -> NoReturn:
+        """The error of the last run of this thread."""
+        runtime = self._owner.runtime
         if status == _CALLBACK_ERROR:
             _raise_callback_error(runtime)
         if status == interrupt.STATUS:
             interrupt.reraise(runtime)
-        if status:
-            why = runtime.roundel_last_error().decode(errors="replace")
-            raise CallError(why, hint=_TO_CONVERT) if status == _TYPE_ERROR else _ERRORS.get(status, RunError)(why)
+        why = runtime.roundel_last_error().decode(errors="replace")
+        raise CallError(why, hint=_TO_CONVERT) if status == _TYPE_ERROR else _ERRORS.get(status, RunError)(why)
 
     def seconds(self, sets: Sequence[Sequence[Any]], calls: int) -> float:
         """Seconds that ``calls`` calls in a row take, timed without Python in between. Call k has the arguments ``sets[k % len(sets)]``, contiguous
@@ -440,7 +475,7 @@ def _flatten(templates: Sequence[Template], values: Sequence[Any], count: int) -
     return flat
 
 
-def _assemble(template: Template, results: list) -> Any:
+def _assemble(template: Template, results: Sequence[Any]) -> Any:
     return results[template] if isinstance(template, int) else tuple(_assemble(t, results) for t in template)
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import weakref
 from collections import deque
@@ -42,6 +43,14 @@ def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     memory = _owner_type(raw.size).from_buffer(raw)
     memory.block = raw
     return np.ndarray(shape, dtype, memory, begin)
+
+
+def is_small(shape: Sequence[int], dtype: np.dtype) -> bool:
+    """Is `empty` just NumPy's for such an array? Raises CallError where NumPy has none."""
+    small = math.prod(shape) * dtype.itemsize < _ALIGNED_FROM
+    if small:
+        _few(shape, dtype)
+    return small
 
 
 def _few(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A call with NumPy's arrays, read where they are: nothing is made in Python for each of them. Arrays that are not contiguous or of another
+ * type are left to the caller, which describes or refuses them; all else is checked as in every call. */
+#include "runtime.h"
+
+/* What follows an object's header in NumPy's array; compiled extensions rely on it too. */
+typedef struct {
+  char *data;
+  int nd;
+  intptr_t *dimensions, *strides;
+  void *base;
+  const void *type;
+  int flags;
+} Array;
+
+#define C_CONTIGUOUS 1
+
+typedef struct {
+  DLTensor tensor;
+  int64_t shape[RD_MAX_RANK];
+} View;
+
+static int view_of(const RdArrays *call, const RdParam *param, const void *type, const char *object, View *view) {
+  const Array *array = (const Array *)(const void *)(object + call->header);
+  if (*(void *const *)(const void *)(object + call->type_at) != call->array_type) return 1;
+  if (array->type != type || !(array->flags & C_CONTIGUOUS) || array->nd > RD_MAX_RANK) return 1;
+  for (int i = 0; i < array->nd; i++) view->shape[i] = array->dimensions[i]; /* the array's own may change while the model runs */
+  view->tensor = (DLTensor){.data = array->data, .device = {kDLCPU, 0}, .ndim = array->nd, .dtype = {param->code, param->bits, param->lanes},
+                            .shape = view->shape};
+  return 0;
+}
+
+int rd_python_arrays(const RdArrays *call, const char *arguments, const char *results) {
+  const RdFunction *function = &call->model->library->functions[call->function];
+  View views[RD_ARRAYS_MOST];
+  DLTensor *tensors[RD_ARRAYS_MOST];
+  int32_t inputs = function->num_inputs, count = inputs + function->num_outputs;
+  for (int32_t i = 0; i < count; i++) {
+    const char *tuple = i < inputs ? arguments : results;
+    const char *object = ((const char *const *)(const void *)(tuple + call->items))[i < inputs ? i : i - inputs];
+    if (view_of(call, &function->params[i], call->types[i], object, &views[i])) return -1;
+    tensors[i] = &views[i].tensor;
+  }
+  void *state = call->save_thread();
+  int status = rd_invoke(call->model, call->function, tensors);
+  call->restore_thread(state);
+  return status;
+}

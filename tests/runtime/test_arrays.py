@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls with NumPy arrays that the runtime reads where they are: the same results and errors as the general way, whatever the arrays."""
+
+from __future__ import annotations
+
+import copy
+import threading
+
+import numpy as np
+import pytest
+
+import roundel as rd
+from roundel.ir.errors import CallError
+from roundel.runtime import arrays
+from roundel.runtime.executable import BoundFunction
+from runtime.native_module import WEIGHT
+
+torch = pytest.importorskip("torch")
+
+
+class _Both(torch.nn.Module):
+    def forward(self, x, y):
+        return torch.where(x == y, x, y), x == y
+
+
+def _called(monkeypatch) -> list[int]:
+    """What the quick way answers, call by call."""
+    seen: list[int] = []
+
+    def caller(*args, **named):
+        invoke = original(*args, **named)
+        return invoke and (lambda a, r: seen.append(invoke(a, r)) or seen[-1])
+
+    original = arrays.caller
+    monkeypatch.setattr(arrays, "caller", caller)
+    return seen
+
+
+@pytest.mark.parametrize("shape, dtype", [((), "float32"), ((0, 3), "int64"), ((5,), "bool"), ((3, 7), "float16"), ((40, 33), "float32")])
+def test_every_shape_and_type(monkeypatch, shape, dtype):
+    seen = _called(monkeypatch)
+    model = rd.compile(_Both(), tuple(torch.zeros(shape, dtype=getattr(torch, dtype)) for _ in "xy"))
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        x, y = (rng.integers(0, 2, shape).astype(dtype) for _ in "xy")
+        x, y = np.asarray(x), np.asarray(y)
+        chosen, same = model(x, y)
+        assert (chosen.dtype, same.dtype, chosen.shape, same.shape) == (x.dtype, np.bool_, shape, shape)
+        np.testing.assert_array_equal(chosen, y)
+        np.testing.assert_array_equal(same, x == y)
+    assert seen == [0, 0]  # the first call goes the general way
+
+
+def test_what_is_not_as_expected_goes_the_general_way(monkeypatch, graphs):
+    seen = _called(monkeypatch)
+    old = graphs["scale"]
+    scale = BoundFunction(old._owner, old._index, old._native, old.info)
+    x = np.random.rand(6, 8).astype(np.float32)
+    frozen, other = x[:, :4].copy(), np.dtype("f4", metadata={"of": "this"})
+    frozen.flags.writeable = False
+    for given in (x[:, :4].copy(), frozen, x[:, ::2], np.asfortranarray(x[:, :4]), x[:, :4].astype(">f4"), x[:, :4].astype(other), frozen[:0]):
+        for _ in range(2):
+            np.testing.assert_array_equal(scale(given), 2 * given + WEIGHT)
+    assert seen.count(0) == 4 and seen.count(-1) == 8
+    wrong = (x, x[0], x[:, :4].astype(np.float64), np.float32(1), np.zeros((2, 4, 1), np.float32), np.ma.zeros((2, 4), np.float32), None, "text")
+    for given in (*wrong, *wrong):
+        with pytest.raises(CallError) as quick:
+            scale(given)
+        with monkeypatch.context() as general, pytest.raises(CallError) as slow:
+            general.setattr(scale, "_invoke", None)
+            scale(given)
+        assert str(quick.value) == str(slow.value) and not quick.value.__context__
+
+
+def test_threads_have_results_of_their_own_which_are_kept(graphs):
+    scale, wrong = graphs["scale"], []
+
+    def work(seed: int) -> None:
+        given = [np.full((1 + k % 5, 4), seed * 1000 + k, np.float32) for k in range(300)]
+        results = [scale(x) for x in given]
+        wrong.extend(k for k, (x, y) in enumerate(zip(given, results)) if not np.array_equal(y, 2 * x + WEIGHT))
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_an_unknown_layout_or_an_older_runtime_is_left_alone(monkeypatch, graphs):
+    old = graphs["scale"]
+    monkeypatch.setattr(arrays, "_readable", lambda: False)
+    scale = BoundFunction(old._owner, old._index, old._native, copy.copy(old.info))
+    assert scale._invoke is None
+    x = np.ones((2, 4), np.float32)
+    for _ in range(2):
+        np.testing.assert_array_equal(scale(x), old(x))
