@@ -127,7 +127,9 @@ typedef struct {
   void *(*save_thread)(void);
   void (*restore_thread)(void *state);
 } RdArrays;
-RD_API int rd_python_arrays(const RdArrays *call, const char *arguments, const char *results);
+/* DLPack's dltensor_from_py_object_no_sync of a library: describes its tensor; nonzero: it cannot, and Python has an exception. */
+typedef int (*RdDescribe)(const void *object, DLTensor *tensor);
+RD_API int rd_python_arrays(const RdArrays *call, const char *arguments, const char *results, RdDescribe describe); /* NULL: they are arrays */
 
 /* That many calls in a row, timed without Python in between; call k has the arguments sets[k % num_sets]. */
 RD_API int rd_time_calls(RdModel *model, int32_t function, DLTensor ***sets, int32_t num_sets, int64_t calls, int64_t *nanoseconds);

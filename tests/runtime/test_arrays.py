@@ -29,7 +29,7 @@ def _called(monkeypatch) -> list[int]:
 
     def caller(*args, **named):
         invoke = original(*args, **named)
-        return invoke and (lambda a, r: seen.append(invoke(a, r)) or seen[-1])
+        return invoke and (lambda *given: seen.append(invoke(*given)) or seen[-1])
 
     original = arrays.caller
     monkeypatch.setattr(arrays, "caller", caller)
@@ -96,3 +96,28 @@ def test_an_unknown_layout_or_an_older_runtime_is_left_alone(monkeypatch, graphs
     x = np.ones((2, 4), np.float32)
     for _ in range(2):
         np.testing.assert_array_equal(scale(x), old(x))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_of_pytorch_are_described_by_it(monkeypatch, graphs):
+    if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("this PyTorch describes its tensors in Python only")
+    seen = _called(monkeypatch)
+    old = graphs["scale"]
+    scale = BoundFunction(old._owner, old._index, old._native, old.info)
+    x = torch.rand(6, 4)
+    negative = torch.complex(x, x).conj().imag
+    given = [x, torch.nn.Parameter(x), torch.rand(4, 6).T, x[::2], x[:1].expand(6, 4), x[:0], negative, torch.rand(7, 4)[1:]]
+    for value in (*given, *given):
+        result = scale(value)
+        assert type(result) is torch.Tensor and not result.requires_grad
+        torch.testing.assert_close(result, 2 * value.detach().resolve_neg() + torch.from_numpy(WEIGHT), rtol=0, atol=0)
+    assert seen.count(0) >= 10
+    wrong = [x.double(), x[0], x[:, :3], x.to_sparse(), x.to("meta"), torch.nested.nested_tensor([x[0], x[0]])]
+    for value in (*wrong, *wrong):
+        with pytest.raises(CallError) as quick:
+            scale(value)
+        with monkeypatch.context() as general, pytest.raises(CallError) as slow:
+            general.setattr(scale, "_invoke", None)
+            scale(value)
+        assert str(quick.value) == str(slow.value)

@@ -11,7 +11,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Callable, Sequence
-from ctypes import c_int, c_int32, c_ssize_t, c_void_p
+from ctypes import c_int, c_int32, c_ssize_t, c_uint32, c_void_p
 
 import numpy as np
 
@@ -34,6 +34,13 @@ class _RdArrays(ctypes.Structure):
                 ("types", c_void_p), ("save_thread", c_void_p), ("restore_thread", c_void_p))
 
 
+class _Exchange(ctypes.Structure):
+    """``DLPackExchangeAPI`` of DLPack 1."""
+
+    _fields_ = (("major", c_uint32), ("minor", c_uint32), *((name, c_void_p) for name in ("older", "allocate", "take", "give", "describe", "stream")))
+
+
+Invoke = Callable[..., int]
 _HEADER, _ITEMS = object.__basicsize__, tuple.__basicsize__
 _TYPE_AT = _HEADER - ctypes.sizeof(c_void_p)  # the last of the header
 
@@ -54,10 +61,11 @@ def _readable() -> bool:
     return sizes == (*array.shape, *array.strides) and c_void_p.from_address(id(places) + _ITEMS).value == id(array)
 
 
-def caller(runtime: ctypes.CDLL, handle: int, index: int, dtypes: Sequence[np.dtype]) -> Callable[[tuple, tuple], int] | None:
+def caller(runtime: ctypes.CDLL, handle: int, index: int, dtypes: Sequence[np.dtype]) -> Invoke | None:
     """Runs a function, whose parameters and results have those types, on a tuple of arrays and a tuple of as many arrays for its results.
 
-    It returns the status of the run, or -1 where one of them is no contiguous array of its type, and nothing was done. None: this
+    With a third argument they are tensors, which the function at an address that `describer` gave describes; it raises what that does.
+    The status of the run is returned, or -1 where one of them is no contiguous array of its type, and nothing was done. None: this
     interpreter, or the runtime in a file of an earlier version, cannot.
     """
     if len(dtypes) > MOST or not hasattr(runtime, "rd_python_arrays") or not _readable():
@@ -68,11 +76,22 @@ def caller(runtime: ctypes.CDLL, handle: int, index: int, dtypes: Sequence[np.dt
     run, place = _function(library.address(runtime, "rd_python_arrays")), ctypes.addressof(call)
     kept = (call, types, tuple(dtypes), runtime)
 
-    def invoke(arguments: tuple, results: tuple, kept: tuple = kept) -> int:
-        status: int = run(place, id(arguments), id(results))
+    def invoke(arguments: tuple, results: tuple, describe: int | None = None, kept: tuple = kept) -> int:
+        status: int = run(place, id(arguments), id(results), describe)
         return status
 
     return invoke
 
 
-_function = ctypes.PYFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p)  # unlike CFUNCTYPE, it keeps Python's lock
+@functools.cache
+def describer(kind: type) -> int | None:
+    """Address of the C function by which a library describes tensors of its type (DLPack's ``__dlpack_c_exchange_api__``), or None."""
+    capsule = getattr(kind, "__dlpack_c_exchange_api__", None)
+    if capsule is None or sys.implementation.name != "cpython":
+        return None
+    table = _Exchange.from_address(_capsule_pointer(capsule, b"dlpack_exchange_api"))
+    return table.describe if table.major == 1 else None
+
+
+_capsule_pointer = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_function = ctypes.PYFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)  # unlike CFUNCTYPE, it keeps Python's lock

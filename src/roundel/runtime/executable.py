@@ -170,6 +170,7 @@ class BoundFunction:
         self._plain: dict[Any, tuple] = {}  # by the shapes of the inputs: shapes and types of the results, and whether all are small
         self._same_shapes = not described.num_symbols  # whatever the inputs are
         self._invoke = self._array_caller()
+        self._torch_results: list[Any] | None = None  # their types, once asked
 
     def __repr__(self) -> str:
         arrow = f" -> {', '.join(map(str, self.info.outputs))}" if self.info.kind == "graph" else ""
@@ -199,7 +200,7 @@ class BoundFunction:
             return self._call_graph(args)
         return results[0] if self._first else _assemble(self.info.result, results)
 
-    def _array_caller(self) -> Callable[[tuple, tuple], int] | None:
+    def _array_caller(self) -> arrays.Invoke | None:
         """Runs the function on arrays that need no preparation; None: there is always something to convert."""
         info, types = self.info, (*self._in_types, *self._out_types)
         plain = info.kind == "graph" and self._flat and not info.extra and not self._caches and info.inputs and info.outputs
@@ -207,11 +208,11 @@ class BoundFunction:
             return None
         return arrays.caller(self._owner.runtime, self._owner.handle, self._index, [t.numpy for t in types])
 
-    def _call_plain(self, args: tuple, invoke: Callable[[tuple, tuple], int]) -> tuple | None:
+    def _call_plain(self, args: tuple, invoke: arrays.Invoke) -> tuple | None:
         """NumPy arrays to NumPy arrays, with nothing to convert: a third of the time of other calls. None: others."""
         for a in args:
             if type(a) is not np.ndarray:
-                return None
+                return self._call_torch(args, invoke)
         key = None if self._same_shapes else args[0].shape if len(args) == 1 else tuple([a.shape for a in args])
         plan = self._plain.get(key)
         if plan is None:
@@ -226,6 +227,34 @@ class BoundFunction:
                 return None
             self._raise(status)
         return results
+
+    def _call_torch(self, args: tuple, invoke: arrays.Invoke) -> tuple | None:
+        """The same with tensors of PyTorch, which describes them without Python. None: others, and whatever it cannot describe."""
+        if (torch := tensors.torch_module(args[0])) is None or (types := self._torch_types(torch)) is None:
+            return None
+        describe, kinds = arrays.describer(torch.Tensor), (torch.Tensor, torch.nn.Parameter)
+        try:
+            for a in args:
+                if type(a) not in kinds or not a.is_cpu or a.is_neg():
+                    return None
+            shapes = self._shapes.get(tuple([a.shape for a in args]))
+            if describe is None or not shapes or None in shapes:
+                return None
+            results = tuple([torch.empty(s, dtype=t) for s, t in zip(shapes, types)])
+            status = invoke(args, results, describe)
+        except Exception:  # such as of a sparse tensor; the general way says what to do
+            return None
+        if status > 0:
+            self._raise(status)
+        return None if status else results
+
+    def _torch_types(self, torch: Any) -> list[Any] | None:
+        """PyTorch's types of the results; None where it lacks one, or where a tensor may be a conjugate view."""
+        if self._torch_results is None:
+            names = [t.element for t in (*self._in_types, *self._out_types)]
+            known = all(hasattr(torch, n) and not n.startswith("complex") for n in names)
+            self._torch_results = [getattr(torch, n) for n in names[len(self._in_types) :]] if known else []
+        return self._torch_results or None
 
     def _plan(self, args: tuple, key: Any) -> None:
         """Prepare the next call with arrays of these shapes. This one goes the general way, which says what is wrong with them."""
