@@ -61,9 +61,11 @@ class TileEinsum:
         return [iv.dom.extent for iv in self.block.iter_vars]
 
     def refuse(self, why: str) -> None:
+        """Raises ScheduleError: the block cannot be tiled, and why."""
         refuse(self.tree, self.realize, f"cannot tile block {self.block.name}", why)
 
     def check_loops(self) -> None:
+        """Refuses loops that are not just the variables of the two blocks, and results that others read."""
         for node, realize in ((self.block, self.realize), (self.user, self.using)):
             ordering.require_true_axes(self.tree, node, "tile")
             if scopes.leaves(self.outermost(realize)) != [realize]:
@@ -94,6 +96,7 @@ class TileEinsum:
         return found.value if type(found) is tir.Cast else found
 
     def kinds(self) -> list[IterKind]:
+        """Of the new axes: each is of the result or of the sum."""
         out = []
         kind_of = {v: iv.kind for v, iv in zip(self.map.initial_indices, self.block.iter_vars, strict=True)}
         for e in self.map.final_indices:
@@ -118,6 +121,7 @@ class TileEinsum:
         return [iv for e, iv in zip(self.map.final_indices, self.axes, strict=True) if free_vars(e) & old]
 
     def run(self) -> Change:
+        """The schedule in which the factor's tiles are copied, multiplied, and read by the consumer."""
         moving = set(free_vars(self.factor)) & set(self.old)
         padded = {v for v, iv in self.old.items() if not self.an.prove(self.an.simplify(self.place[v]) < iv.dom.extent)}
         if any(self.old[v].kind is not IterKind.SPATIAL and v not in moving for v in padded):
@@ -136,6 +140,7 @@ class TileEinsum:
         return Change(changed.edit({scope: scope.replace(alloc_buffers=(*kept, tiles, made))}), token, recorded={"index_map": self.map})
 
     def outermost(self, realize: BlockRealize) -> Stmt:
+        """The outermost loop of a block's own variables, or the block where it has none."""
         loops = self.tree.loops(realize)[-len(realize.block.iter_vars) :]
         return loops[0] if loops else realize
 
