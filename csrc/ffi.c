@@ -172,31 +172,34 @@ static const char *kind_of(int status) {
 /* What a function of tvm-ffi returns: -2 where the error is Python's own. */
 static int failure(int status) { return status == RD_INTERRUPTED && rd_python_raise() ? -2 : raise_text(kind_of(status)); }
 
-/* Arguments as tensors; numbers stand for scalars. A plain pointer is a DLTensor that the call may fill in. */
+/* Arguments as tensors; numbers stand for scalars. A plain pointer is a DLTensor that the call may fill in. Returns what the argument
+ * is, or lacks, and NULL if it can be used. */
 typedef struct { DLTensor tensor; union { int64_t i; double f; float f32; int32_t i32; uint8_t byte; } number; } Slot;
 
-static int read_argument(const RdAny *any, const RdParam *param, Slot *slot, DLTensor **tensor) {
+static const char *read_argument(const RdAny *any, const RdParam *param, Slot *slot, DLTensor **tensor) {
   static _Alignas(64) char nothing[64];
+  const char *not_a_tensor = "is not a tensor";
   const DLTensor *given = tensor_of(any);
   *tensor = &slot->tensor;
   if (given) {
     if (any->type_index == FFI_POINTER) {
       *tensor = (DLTensor *)(uintptr_t)given;
-      return 0;
+      return NULL;
     }
     slot->tensor = *given;
-    if (!given->data) slot->tensor.data = nothing; /* empty, and not ours to allocate */
-    return 0;
+    if (tensor_lacks_data(given, param)) return "has no data";
+    if (!given->data) slot->tensor.data = nothing; /* not ours to allocate */
+    return NULL;
   }
   DLDataType dtype = {param->code, param->bits, param->lanes};
   int is_int = any->type_index == FFI_INT || any->type_index == FFI_BOOL;
-  if ((!is_int && any->type_index != FFI_FLOAT) || param->ndim > 0) return 1;
+  if ((!is_int && any->type_index != FFI_FLOAT) || param->ndim > 0) return not_a_tensor;
   slot->tensor = (DLTensor){.data = &slot->number, .device = {kDLCPU, 0}, .dtype = dtype};
   if (dtype.code == kDLFloat && dtype.bits == 64) slot->number.f = is_int ? (double)any->value.i : any->value.f;
   else if (dtype.code == kDLFloat && dtype.bits == 32) slot->number.f32 = is_int ? (float)any->value.i : (float)any->value.f;
   else if (is_int && (dtype.code <= kDLUInt || dtype.code == kDLBool)) slot->number.i = any->value.i;
-  else return 1;
-  return 0;
+  else return not_a_tensor;
+  return NULL;
 }
 
 static int invoke(RdModel *model, int32_t index, const RdAny *args, int32_t nargs, int *raised) {
@@ -208,10 +211,12 @@ static int invoke(RdModel *model, int32_t index, const RdAny *args, int32_t narg
   Slot small_slots[16], *slots = count > 16 ? malloc((size_t)count * sizeof *slots) : small_slots;
   DLTensor *small[16], **tensors = count > 16 ? malloc((size_t)count * sizeof *tensors) : small;
   int status = slots && tensors ? 0 : rd_set_error(RD_MEMORY_ERROR, "no memory for the arguments");
-  for (int32_t i = 0; i < count && !status; i++)
-    if (read_argument(&args[i], &function->params[i], &slots[i], &tensors[i]))
-      status = rd_set_error(RD_TYPE_ERROR, "argument %d ('%s') of '%s' is not a tensor", (int)i,
-                            function->params[i].name ? function->params[i].name : "", function->name);
+  for (int32_t i = 0; i < count && !status; i++) {
+    const char *why = read_argument(&args[i], &function->params[i], &slots[i], &tensors[i]);
+    if (why)
+      status = rd_set_error(RD_TYPE_ERROR, "argument %d ('%s') of '%s' %s", (int)i, function->params[i].name ? function->params[i].name : "",
+                            function->name, why);
+  }
   if (!status) status = rd_run(model, index, (const DLTensor *const *)tensors, tensors + function->num_inputs, raised);
   if (slots != small_slots) free(slots);
   if (tensors != small) free(tensors);

@@ -143,6 +143,7 @@ int rd_invoke(RdModel *model, int32_t index, DLTensor **tensors) {
   int32_t used = 0;
   for (int32_t i = 0; i < function->num_outputs; i++) {
     if (outputs[i]->data || outputs[i]->ndim < 0) continue;
+    if (tensor_lacks_data(outputs[i], &function->params[function->num_inputs + i])) return rd_set_error(RD_VALUE_ERROR, "output %d of '%s' has no data", (int)i, function->name);
     if (used == 16) return rd_set_error(RD_VALUE_ERROR, "more than 16 outputs have no data");
     copies[used] = *outputs[i];
     copies[used].data = nothing;

@@ -92,6 +92,7 @@ int check_arguments(Context *ctx, const DLTensor *const *inputs, DLTensor *const
 const char *dtype_text(DLDataType dtype, char text[32]);
 int tensor_nbytes(int32_t ndim, const int64_t *shape, DLDataType dtype, int64_t *nbytes); /* nonzero: overflow */
 int tensor_is_compact(const DLTensor *tensor);
+int tensor_lacks_data(const DLTensor *tensor, const RdParam *param); /* though it has elements; not of one that the checks refuse by its shape */
 int tensor_extent(const DLTensor *tensor, uintptr_t *low, uintptr_t *high); /* bytes it touches; nonzero: overflow */
 int32_t tensor_pack(const DLTensor *tensor, void *compact, RdContext *run); /* nonzero: interrupted, as is the run that it belongs to */
 int32_t tensor_unpack(const DLTensor *tensor, const void *compact, RdContext *run);

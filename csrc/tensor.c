@@ -31,6 +31,14 @@ int tensor_nbytes(int32_t ndim, const int64_t *shape, DLDataType dtype, int64_t 
   return !empty && overflow;
 }
 
+int tensor_lacks_data(const DLTensor *tensor, const RdParam *param) {
+  int32_t ndim = param->ndim < 0 ? 0 : param->ndim;
+  if (tensor->data || tensor->ndim != ndim || (ndim && !tensor->shape)) return 0;
+  for (int32_t i = 0; i < ndim; i++)
+    if (tensor->shape[i] == 0) return 0;
+  return 1;
+}
+
 static int64_t element_bytes(const DLTensor *tensor) { return (int64_t)tensor->dtype.bits * tensor->dtype.lanes / 8; }
 
 int tensor_is_compact(const DLTensor *tensor) {

@@ -121,3 +121,13 @@ def test_tensors_of_pytorch_are_described_by_it(monkeypatch, graphs):
             general.setattr(scale, "_invoke", None)
             scale(value)
         assert str(quick.value) == str(slow.value)
+
+
+@pytest.mark.filterwarnings("ignore")  # of PyTorch, when a tensor without memory is asked where that is
+def test_tensors_without_memory_are_refused():
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    model = rd.compile(torch.nn.Linear(64, 64), (torch.ones(3, 64),))
+    x = torch.ones(3, 64)
+    with FakeTensorMode(allow_non_fake_inputs=True), pytest.raises(CallError, match="has no data"):
+        model(x)
