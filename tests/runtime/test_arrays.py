@@ -23,6 +23,17 @@ class _Both(torch.nn.Module):
         return torch.where(x == y, x, y), x == y
 
 
+def _refused_alike(monkeypatch, function, given) -> CallError:
+    """The error of a call the quick way, which is that of the general way."""
+    with pytest.raises(CallError) as quick:
+        function(given)
+    with monkeypatch.context() as general, pytest.raises(CallError) as slow:
+        general.setattr(function, "_invoke", None)
+        function(given)
+    assert str(quick.value) == str(slow.value)
+    return quick.value
+
+
 def _called(monkeypatch) -> list[int]:
     """What the quick way answers, call by call."""
     seen: list[int] = []
@@ -64,12 +75,7 @@ def test_what_is_not_as_expected_goes_the_general_way(monkeypatch, graphs):
     assert seen.count(0) == 4 and seen.count(-1) == 8
     wrong = (x, x[0], x[:, :4].astype(np.float64), np.float32(1), np.zeros((2, 4, 1), np.float32), np.ma.zeros((2, 4), np.float32), None, "text")
     for given in (*wrong, *wrong):
-        with pytest.raises(CallError) as quick:
-            scale(given)
-        with monkeypatch.context() as general, pytest.raises(CallError) as slow:
-            general.setattr(scale, "_invoke", None)
-            scale(given)
-        assert str(quick.value) == str(slow.value) and not quick.value.__context__
+        assert not _refused_alike(monkeypatch, scale, given).__context__
 
 
 def test_threads_have_results_of_their_own_which_are_kept(graphs):
@@ -115,12 +121,7 @@ def test_tensors_of_pytorch_are_described_by_it(monkeypatch, graphs):
     assert seen.count(0) >= 10
     wrong = [x.double(), x[0], x[:, :3], x.to_sparse(), x.to("meta"), torch.nested.nested_tensor([x[0], x[0]])]
     for value in (*wrong, *wrong):
-        with pytest.raises(CallError) as quick:
-            scale(value)
-        with monkeypatch.context() as general, pytest.raises(CallError) as slow:
-            general.setattr(scale, "_invoke", None)
-            scale(value)
-        assert str(quick.value) == str(slow.value)
+        _refused_alike(monkeypatch, scale, value)
 
 
 @pytest.mark.filterwarnings("ignore")  # of PyTorch, when a tensor without memory is asked where that is
