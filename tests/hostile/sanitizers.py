@@ -45,7 +45,7 @@ def attack(count: int, seed: int) -> Iterator[str]:
 def wrapper(folder: Path) -> list[Path]:
     """The C functions that a saved model of the hand-written module has, its weights, and a program part that includes its header."""
     functions: list[FunctionInfo] = graph_info()
-    (folder / "stub.c").write_text(_stub("model", [f.name for f in functions], _Placed(WEIGHT.nbytes, embedded=WEIGHT.tobytes())))
+    (folder / "stub.c").write_text(_stub("model", [f.name for f in functions], _Placed(WEIGHT.nbytes, embedded=WEIGHT.tobytes()), ()))
     values = ", ".join(map(str, np.frombuffer(WEIGHT.tobytes(), np.uint8)))
     (folder / "weights.c").write_text(f"_Alignas(64) const unsigned char roundel_weights[] = {{{values}}};\n")
     write_header(folder / "model.h", functions)
