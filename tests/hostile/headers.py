@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from roundel.build.link import entry_name, write_header
+from roundel.build.header import entry_name, write_header
 from roundel.runtime import FunctionInfo, TensorInfo, toolchain
 
 from .names import hostile_name

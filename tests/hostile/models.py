@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import roundel as rd
-from roundel.build.link import write_header
+from roundel.build.header import write_header
 from roundel.ir.errors import RoundelError
 from roundel.ir.options import override
 

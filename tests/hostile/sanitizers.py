@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from roundel.build.link import _Placed, _stub, write_header
+from roundel.build.header import write_header
+from roundel.build.link import _Placed, _stub
 from roundel.ir.errors import BuildError
 from roundel.runtime import FunctionInfo, library, toolchain
 from runtime.native_module import SOURCE, WEIGHT, graph_info

@@ -9,7 +9,7 @@ from onnx import helper
 from typer.testing import CliRunner
 
 import roundel as rd
-from roundel.build.link import entry_name, write_header
+from roundel.build.header import entry_name, write_header
 from roundel.cli.app import app
 from roundel.ir import escape
 from roundel.ir.errors import ModelError, RunError

@@ -9,7 +9,8 @@ import subprocess
 import pytest
 
 import roundel
-from roundel.build.link import link, write_header
+from roundel.build.header import write_header
+from roundel.build.link import link
 from roundel.runtime import toolchain
 from runtime.native_module import WEIGHT, compile_module, graph_info
 

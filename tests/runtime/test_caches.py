@@ -10,7 +10,7 @@ import pytest
 import roundel as rd
 from graph.decoders import B, P, S, appending, decoder, info, numbers, step_inputs
 from roundel import load
-from roundel.build.link import write_header
+from roundel.build.header import write_header
 from roundel.driver import build_module
 from roundel.interp import interpret
 from roundel.ir import graph

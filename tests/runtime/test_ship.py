@@ -10,7 +10,8 @@ import subprocess
 import numpy as np
 import pytest
 
-from roundel.build.link import link, write_header
+from roundel.build.header import write_header
+from roundel.build.link import link
 from roundel.build.weights import _blocks
 from roundel.ir.errors import BuildError, CallError, ModelError
 from roundel.runtime import load, load_executable, loader, toolchain

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..ir.errors import BuildError, OptionError
 from ..runtime import library, toolchain
-from .link import read_bytes
+from .limits import read_bytes
 
 _OPTIONS = ("-std=c99", "-O2", "-fno-math-errno", "-fno-trapping-math", "-ffunction-sections", "-fdata-sections", "-w")
 _GNU_ARM, _GNU_RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"

@@ -17,8 +17,8 @@ from ..ir.escape import c_comment, c_string
 from ..runtime import library, toolchain
 from ..runtime.native import ABI
 from ..target.spec import MachineSpec
+from .header import c_prefix, entry_name, write_header
 from .interface import Interface, arena_bytes
-from .link import c_prefix, entry_name, write_header
 from .weights import Pieces
 
 _HEAP = re.compile(r"rd_heap_alloc\(ctx, ([^)]*)\)")
