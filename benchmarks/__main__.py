@@ -74,14 +74,20 @@ def operators(
 
 @app.command()
 def programs(
-    count: int = typer.Option(100, help="Random candidates of each program."),
+    count: int = typer.Option(100, help="Random candidates of each program; those that were tried before count."),
     seed: int = typer.Option(0, help="Of the candidates."),
-    only: str = typer.Option("", help="Only programs with this in their name."),
+    only: str = typer.Option("", help="Only programs with one of these in their name, separated by commas."),
+    folder: str = typer.Option("", help="Where the fastest candidates are kept; default: a folder of the cache. The next command goes on from there."),
+    search_for: float = typer.Option(1e9, help="Seconds of searching, beside which other processes may run; 0: only time."),
+    time_for: float = typer.Option(1e9, help="Seconds of timing; 0: only search."),
+    more: bool = typer.Option(False, "--more", help="The programs beyond the first 24 too."),
 ) -> None:
-    """Tensor programs that no rule was written for, untuned, against the best of random schedules."""
+    """Tensor programs that no rule was written for, untuned, against the best of random schedules; resumable."""
+    from roundel.ir import options
+
     from .program_race import run_programs
 
-    run_programs(count, seed, only)
+    run_programs(count, seed, only, Path(folder) if folder else options.cache_dir() / "random-programs", search_for, time_for, more)
 
 
 @app.command()

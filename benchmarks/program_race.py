@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that no rule was written for: what the compiler makes of them, untuned, against random schedules of the generic space.
 
-Everything is compiled for one thread, compared with NumPy, and timed by turns: CPU time, which other work on the machine lengthens least.
+Everything is compiled for one thread, compared with NumPy, and timed by turns: CPU time, which other work on the machine lengthens least. The best
+candidates of a program stay in a folder as scripts, so a command goes on where it was stopped, and searching, which a busy machine only makes slower,
+is apart from the last look.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -17,6 +21,7 @@ import numpy as np
 import roundel as rd
 from roundel.ir import IRModule, tir
 from roundel.ir.errors import ScheduleError
+from roundel.script import from_source
 from roundel.strategy.cost import expected_time
 from roundel.strategy.generic.candidates import sample
 from roundel.strategy.generic.generic import named, schedule
@@ -28,24 +33,35 @@ from roundel.target import Target
 
 from .more_programs import PROGRAMS
 from .programs import Program, arrays
+from .results import machine, merge
 
+FIRST = 24          # programs of the race; the others are for a look beyond it
 BATCH = 25          # candidates that are compiled together
 FIRST_LOOK = 0.004  # seconds of each candidate
+HOPELESS = 3.0      # times the best: a candidate whose first call takes longer is not called again
 LAST_LOOK = 0.15    # ... of the compiler's choice and of the best few, by turns
 FINALISTS = 4
 MOST = 5.0          # seconds for the best few
 ERROR = 1e-3        # of the largest result
 
 
-def run_programs(count: int, seed: int, only: str) -> list[dict[str, Any]]:
-    """Race each program and print a line about it."""
-    entries = []
-    for p in PROGRAMS.values():
-        if only in p.name:
-            entries.append(race(p, count, seed))
+def run_programs(count: int, seed: int, only: str, folder: Path, search_for: float = 1e9, time_for: float = 1e9, more: bool = False) -> list[dict[str, Any]]:
+    """Search until each program has ``count`` candidates or ``search_for`` seconds are over, then race the best of each against the compiler's choice
+    for ``time_for`` seconds; print a line about each and keep it in the results."""
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = [PROGRAMS[name] for name in list(PROGRAMS)[: None if more else FIRST] if any(part in name for part in only.split(","))]
+    end = time.monotonic() + search_for
+    for p in wanted:
+        search(p, count, seed, folder, end)
+    end, entries = time.monotonic() + time_for, []
+    for p in wanted:
+        if time.monotonic() < end and (path := _kept(p, seed, folder)).exists():
+            entries.append(race(p, json.loads(path.read_text())))
             print(describe(entries[-1]), flush=True)
-    behind = [e["chosen_ms"] / e["best_ms"] for e in entries]
-    print(f"{len(entries)} programs: median {median(behind):.2f} times the best found, at most {max(behind):.2f}")
+            merge("programs", [{**entries[-1], "seed": seed, "when": time.strftime("%Y-%m-%d %H:%M"), "machine": machine()}], ["name", "seed"])
+    if entries:
+        behind = [e["chosen_ms"] / e["best_ms"] for e in entries]
+        print(f"{len(entries)} programs: median {median(behind):.2f} times the best found, at most {max(behind):.2f}")
     return entries
 
 
@@ -56,30 +72,51 @@ def describe(e: dict[str, Any]) -> str:
             f"error {e['error']:.0e}  schedule {e['schedule_ms']:.0f} ms")
 
 
-def race(p: Program, count: int, seed: int) -> dict[str, Any]:
-    """The choice of the compiler against ``count`` random candidates."""
+def _kept(p: Program, seed: int, folder: Path) -> Path:
+    return folder / f"{p.name}-{seed}.json"
+
+
+def search(p: Program, count: int, seed: int, folder: Path, end: float) -> None:
+    """Draw, check and time random candidates until there are ``count`` or it is ``end``; the scripts of the fastest stay in the folder."""
+    path, target, func = _kept(p, seed, folder), Target.host(), p.func()
+    found = json.loads(path.read_text()) if path.exists() else {"drawn": 0, "candidates": 0, "best": []}
+    data = arrays(func)
+    wanted = p.reference(*data[:-1])
+    while found["candidates"] < count and found["drawn"] < 4 * count and time.monotonic() < end:
+        drawn = range(found["drawn"], found["drawn"] + BATCH)
+        tried = {k: random_schedule(func, target, random.Random(f"{seed} {k}"), f"c{k}") for k in drawn}
+        made = {f.attrs["global_symbol"]: f for f in tried.values() if f is not None}
+        library = rd.build(IRModule(made), threads=1) if made else {}
+        for name, candidate in made.items():
+            least = found["best"][0][0] if found["best"] else float("inf")
+            begun = time.thread_time()
+            error = _error(wanted, library[name], data)
+            if error > ERROR:
+                raise AssertionError(f"{p.name}: a candidate computes something else\n{candidate.script()}")
+            if time.thread_time() - begun < HOPELESS * least + 1e-3:
+                found["best"].append((_spent(library[name], data, FIRST_LOOK), candidate.script()))
+        found["best"] = sorted(found["best"], key=lambda x: x[0])[: 2 * FINALISTS]
+        found |= {"drawn": found["drawn"] + BATCH, "candidates": found["candidates"] + len(made)}
+        path.with_suffix(".partial").write_text(json.dumps(found))
+        path.with_suffix(".partial").rename(path)
+    print(f"{p.name}: {found['candidates']} candidates, best {found['best'][0][0] * 1e3:.3f} ms" if found["best"] else f"{p.name}: none", flush=True)
+
+
+def race(p: Program, found: dict[str, Any]) -> dict[str, Any]:
+    """The choice of the compiler against the best of the candidates that were found."""
     target, func = Target.host(), p.func()
     begun = time.process_time()
     chosen, _ = schedule_program(func, target)
     spent = time.process_time() - begun
     data = arrays(func)
-    chosen_run = rd.build(IRModule({"main": chosen}), threads=1)["main"]
-    error = _error(p, chosen_run, data)
-    rng, runs = random.Random(seed), []
-    for first in range(0, count, BATCH):
-        made = {f"c{k}": f for k in range(first, min(first + BATCH, count)) if (f := random_schedule(func, target, rng, f"c{k}")) is not None}
-        if not made:
-            continue
-        library = rd.build(IRModule(made), threads=1)
-        for name in made:
-            if _error(p, library[name], data) > ERROR:
-                raise AssertionError(f"{p.name}: a candidate computes something else\n{made[name].script()}")
-            runs.append((_spent(library[name], data, FIRST_LOOK), library[name]))
-    runs.sort(key=lambda r: r[0])
-    times = _by_turns([chosen_run, *(r for _, r in runs[:FINALISTS])], data)
+    others = {f"other{k}": from_source(text) for k, (_, text) in enumerate(found["best"][:FINALISTS])}
+    built = rd.build(IRModule({"main": chosen, **{name: f.with_attr("global_symbol", name) for name, f in others.items()}}), threads=1)
+    error = _error(p.reference(*data[:-1]), built["main"], data)
+    times = _by_turns([built["main"], *(built[name] for name in others)], data)
     two = rd.build(IRModule({"main": chosen}), threads=2)["main"]
-    return {"name": p.name, "sketch": chosen.attrs["scheduled"], "chosen_ms": times[0] * 1e3, "best_ms": min(times) * 1e3, "candidates": len(runs),
-            "error": error, "expected_ms": expected_time(chosen, target, cores=1) * 1e3, "two_threads_ms": _wall(two, data) * 1e3, "schedule_ms": spent * 1e3}
+    return {"name": p.name, "sketch": chosen.attrs["scheduled"], "chosen_ms": times[0] * 1e3, "best_ms": min(times) * 1e3,
+            "candidates": found["candidates"], "error": error, "expected_ms": expected_time(chosen, target, cores=1) * 1e3,
+            "two_threads_ms": _wall(two, data) * 1e3, "schedule_ms": spent * 1e3}
 
 
 def random_schedule(func: tir.PrimFunc, target: Any, rng: random.Random, name: str) -> tir.PrimFunc | None:
@@ -117,11 +154,11 @@ def _spatial(sch: Any, target: Any, rng: random.Random) -> None:
                 sch.unroll(sch.split(outer, [None, rng.choice((2, 4))])[1])
 
 
-def _error(p: Program, run: Any, data: Sequence[np.ndarray]) -> float:
+def _error(wanted: np.ndarray, run: Any, data: Sequence[np.ndarray]) -> float:
+    """Of a run, in the largest result."""
     out = data[-1]
     out[...] = np.nan
     run(*data)
-    wanted = p.reference(*data[:-1])
     return float(np.abs(out - wanted).max() / max(float(np.abs(wanted).max()), 1e-9))
 
 
