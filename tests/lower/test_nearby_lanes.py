@@ -78,6 +78,32 @@ def test_windows_along_the_last_axis(how, stride, width):
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("inner", [2, 3, 5, 7, (2, 2), 9])
+@pytest.mark.parametrize("n", [16, 37])
+def test_sums_over_short_rows(inner, n):
+    """Lanes along another dimension than the last; written out, all elements are picked from the same vectors, first and last of memory included."""
+    inner = inner if isinstance(inner, tuple) else (inner,)
+    x = te.placeholder((3, n, *inner), "float32", "x")
+    over = [te.reduce_axis(k, f"r{i}") for i, k in enumerate(inner)]
+    y = te.compute((3, n), lambda i, j: te.sum(x[(i, j, *(r.var for r in over))], axis=over), "y")
+    sch = Schedule(te.create_prim_func([x, y]).with_attr("global_symbol", "f"))
+    block = sch.get_block("y")
+    i, j, *steps = sch.get_loops(block)
+    outer, lanes = sch.split(j, [None, 8])
+    sch.reorder(i, outer, *steps, lanes)
+    sch.decompose_reduction(block, steps[0])
+    sch.vectorize(lanes)
+    for loop in steps:
+        sch.unroll(loop)
+    data = np.random.default_rng(0).standard_normal((3, n, *inner)).astype("float32")
+    got = np.empty((3, n), "float32")
+    compile_module(IRModule({"f": sch.func})).load()["f"](data, got)
+    np.testing.assert_allclose(got, data.reshape(3, n, -1).sum(-1), rtol=1e-5, atol=1e-5)
+    if n == 16:
+        loads = {e for e in walk(lower(IRModule({"f": sch.func}))["f"].body) if type(e) is tir.BufferLoad and e.buffer.name == "x"}
+        assert len(loads) == int(np.prod(inner))  # a vector each, whole or in lanes that are loaded alone
+
+
 def test_what_lanes_add():
     i, ramp = tir.Var("i", DType("int64")), lambda base, step: tir.Ramp(base, tir.index_const(step), 4)
     offsets = lambda e: (lane_offsets(e, Analyzer()) or (None, None))[1]

@@ -40,6 +40,7 @@ from .prefetch import prefetch
 from .register_tiles import register_tiles
 from .returned_values import returned_values
 from .serial_threads import serial_threads
+from .shared_vectors import shared_vectors
 from .short_tiles import short_tiles
 from .simplify import simplify
 from .split_vectors import split_vectors
@@ -72,6 +73,7 @@ PIPELINE = [
     vectorize,
     unroll,
     simplify,
+    shared_vectors,
     register_tiles,
     unmask_registers,
     outline_tasks,
@@ -108,6 +110,7 @@ __all__ = [
     "register_tiles",
     "serial_threads",
     "shape_params",
+    "shared_vectors",
     "short_tiles",
     "simplify",
     "split_vectors",

@@ -19,7 +19,11 @@ from .loop_facts import inside
 
 
 class _Flatten(Rewriter):
-    def __init__(self) -> None:
+    """``params``: buffers that are given, of which all loops share one view, so that equal loads in copies of a loop stay equal."""
+
+    def __init__(self, params: tuple[tir.Buffer, ...]) -> None:
+        self.params = frozenset(params)
+        self.shared: dict[tir.Buffer, tir.Buffer] = {}
         self.vectors: set[Var] = set()
         self.views: dict[tir.Buffer, tir.Buffer] = {}
         self.private: set[tir.Buffer] = set()  # allocated in the vectorized loop: each lane has its own
@@ -73,15 +77,17 @@ class _Flatten(Rewriter):
         return self.an.simplify(at)
 
     def _view(self, b: tir.Buffer) -> tir.Buffer:
-        if b not in self.views:
-            self.views[b] = decl_buffer(
-                (tir.product_of(b.shape),), b.dtype, b.name, data=b.data, elem_offset=b.elem_offset, scope=b.scope
-            )
-        return self.views[b]
+        views = self.shared if b in self.params else self.views
+        if b not in views:
+            views[b] = decl_buffer((tir.product_of(b.shape),), b.dtype, b.name, data=b.data, elem_offset=b.elem_offset, scope=b.scope)
+        return views[b]
 
 
 @kernel_pass("flatten_accesses")
 def flatten_accesses(func: tir.PrimFunc) -> tir.PrimFunc:
     """Flat views where a vectorized loop runs over several dimensions."""
-    body = _Flatten().rewrite(func.body)
+    flatten = _Flatten(func.buffer_params)
+    body = flatten.rewrite(func.body)
+    for flat in flatten.shared.values():
+        body = tir.DeclBuffer(flat, body)
     return func if body is func.body else func.replace(body=body)

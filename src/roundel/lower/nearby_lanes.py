@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from roundel.arith import Analyzer
 from roundel.ir import tir
 
-MOST_VECTORS = 4  # that are loaded for one; of more, each lane is loaded alone
+FEW_VECTORS = 4   # that are always loaded for one
+MOST_VECTORS = 8  # ... where it has as many lanes; of more, each lane is loaded alone
 
 Lanes = tuple[tir.Expr, tuple[int, ...]]  # what all lanes share, and what each adds to it
 
@@ -57,7 +58,8 @@ def _divided(kind: type, a: Lanes, by: int, analyzer: Analyzer) -> Lanes | None:
 def are_near(offsets: Sequence[int]) -> bool:
     """Whether a few whole vectors hold all of the elements, and these are neither consecutive nor all the same one."""
     span = max(offsets) - min(offsets) + 1
-    return 1 < span <= MOST_VECTORS * len(offsets) and tuple(offsets) != tuple(range(offsets[0], offsets[0] + len(offsets)))
+    most = max(FEW_VECTORS * len(offsets), min(MOST_VECTORS, len(offsets)) * (len(offsets) - 1) + 1)
+    return 1 < span <= most and tuple(offsets) != tuple(range(offsets[0], offsets[0] + len(offsets)))
 
 
 def load_nearby(buffer: tir.Buffer, indices: tuple[tir.Expr, ...], mask: tir.Expr | None, analyzer: Analyzer) -> tir.Expr | None:

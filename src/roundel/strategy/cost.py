@@ -26,7 +26,7 @@ from ..target.target import L2, L3, MEMORY
 from .nest import Nest, chosen, differs, least, most
 from .statements import LANES, UNROLLED, Column, Loop, Statement, Touch, number, statements
 
-NEAR = 4          # elements between neighbours up to which a few vectors hold all lanes
+NEAR = 8          # elements between neighbours, no more than there are lanes, up to which a few vectors hold all lanes
 SHARPNESS = 6.0   # of the maximum of limits: two that are near each other cost more than either
 STEP = 3.0        # instructions that count an iteration and ask for the next one
 LATENCIES = 2.0   # one after another to start and end a reduction in registers
@@ -272,7 +272,7 @@ class _Body:
             pitch = 0 if t.operand.is_packed else math.gcd(*(int(n) for a, n in t.steps.items() if n is not None and a != self.lane_axis))
             aligned = np.gcd(pitch * t.bits // 8, width)
             return whole * (1 + (width - aligned) / self.target.line_bytes), 0
-        if t.lane is not None and 0 < abs(t.lane) <= NEAR and not t.is_store:
+        if t.lane is not None and 0 < abs(t.lane) <= NEAR and not t.is_store and np.all(abs(t.lane) <= most(self.lanes, 4)):
             return whole * abs(t.lane), whole * abs(t.lane)
         apart = None if t.lane is None else abs(t.lane) * t.bits // 8
         missed = self.target.miss_cycles * (self.lanes > rows_in_cache(self.target, apart))

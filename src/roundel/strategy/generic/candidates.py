@@ -33,6 +33,7 @@ OTHERS = (2, 3, 4)
 CHAINS = (1, 2, 4)
 MOST_VECTORS = 6
 UNROLLS = (1, 2, 4, 8)
+FEW_STEPS = 8           # so many may all be written out
 MOST_WRITTEN_OUT = 128  # accumulations in the body of the innermost loop
 MOST_AXES = 2           # axes for lanes along which the result is not contiguous
 MOST_ROWS = 3           # axes for rows, the longest
@@ -80,7 +81,8 @@ def _orders(stage: Stage, s: Structure, t: Columns, model: _Model) -> tuple[list
     tables, costs = [], []
     bodies = t["rows"] * t["vectors"] * t["others"]
     for inner, sweep in itertools.product(_inner(stage), (1, 0)):
-        fitting = {n: np.flatnonzero((bodies * n <= MOST_WRITTEN_OUT) | (n == 1)) for n in UNROLLS if stage.extents[inner] % n == 0}
+        steps = {*UNROLLS, *([stage.extents[inner]] if stage.extents[inner] <= FEW_STEPS else [])}
+        fitting = {n: np.flatnonzero((bodies * n <= MOST_WRITTEN_OUT) | (n == 1)) for n in sorted(steps) if stage.extents[inner] % n == 0}
         rows = np.concatenate(list(fitting.values()))
         unroll = np.repeat(list(fitting), [len(found) for found in fitting.values()])
         table = {n: x[rows] for n, x in t.items()} | {"unroll": unroll}
