@@ -13,6 +13,7 @@ share one allocation of registers. Those of an unrolled loop around serial loops
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 from roundel.arith import Analyzer
@@ -112,7 +113,26 @@ class _Place(StatementRewriter):
 
     def written_before_read(self, found: list[Access]) -> bool:
         """Whether every load is of a place that an earlier store of the same iteration has surely written."""
-        return all(a.is_store or any(self.covers(s, a) for s in found[:k] if s.is_store) for k, a in enumerate(found))
+        return all(a.is_store or any(self.covers(s, a) for s in found[:k] if s.is_store) or self.cover([s for s in found[:k] if s.is_store], a)
+                   for k, a in enumerate(found))
+
+    def cover(self, stores: list[Access], load: Access) -> bool:
+        """Whether stores that happen in any case write all of a box together, row by row, in which the load stays: those of a tile that an
+        instruction makes do."""
+        sure = [s for s in stores if not s.conditions and all(x in load.loops for x in s.loops)]
+        other = [x for x in load.loops if sure and x not in sure[0].loops]
+        reads = [interval(r, other, self.analyzer) for r in load.indices]
+        boxes = [tuple(interval(i, (), self.analyzer) for i in s.indices) for s in sure]
+        if len(sure) < 2 or any(b is None for b in (*reads, *itertools.chain(*boxes))) or any(s.loops != sure[0].loops for s in sure):
+            return False
+        rows: set[int] = set()  # of the first dimension, from the first row that is read on
+        for (first, last), *others in boxes:  # type: ignore[misc]
+            row = self.analyzer.simplify(first - reads[0][0])  # type: ignore[index]
+            within = all(self.analyzer.prove(w[0] <= r[0]) and self.analyzer.prove(r[1] <= w[1]) for w, r in zip(others, reads[1:], strict=True))
+            if first is last and type(row) is tir.IntImm and within:
+                rows.add(row.value)
+        count = self.analyzer.simplify(reads[0][1] - reads[0][0] + 1)  # type: ignore[index]
+        return type(count) is tir.IntImm and rows.issuperset(range(count.value))
 
     def covers(self, store: Access, load: Access) -> bool:
         fixed: dict[Var, tir.Expr] = {}
