@@ -93,8 +93,8 @@ def choose_lanes(t: Transposed, target: Target) -> int:
 def begin_at_lines(t: Transposed, target: Target) -> bool:
     """Whether rows of the operand and of the result begin where lines of the cache do. Otherwise vectors as long as a line lie in two lines, all of them,
     and stores of them wait for both: vectors of half a line took three quarters of the time."""
-    steps = [(a, n) for a in (t.operand, t.info.stores[0]) for axis in t.info.block.iter_vars for n in [a.stride(axis.var)] if isinstance(n, int) and abs(n) > 1]
-    return all(n * a.buffer.dtype.storage_bits // 8 % target.line_bytes == 0 for a, n in steps)
+    steps = [(a.stride(axis.var), a.buffer.dtype) for a in (t.operand, t.info.stores[0]) for axis in t.info.block.iter_vars]
+    return all(n * dtype.storage_bits // 8 % target.line_bytes == 0 for n, dtype in steps if isinstance(n, int) and n not in (0, 1))
 
 
 def beside(t: Transposed, lanes: int, target: Target) -> int:
