@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop is cut into chunks, and whoever is awake claims the next one: the caller too, so a worker that is asleep or has
- * lost its core costs nothing; the caller waits only for chunks that somebody has begun.
+/* A loop is cut into chunks, and each thread has a share of them: neighbouring chunks, about as many as any other's. Kernels
+ * that follow each other are cut alike, so a thread finds in its own caches what it computed before. A thread that is done
+ * with its share claims from the ends of the others' shares: a worker that is asleep or has lost its core costs nothing, and
+ * the caller waits only for chunks that somebody has begun.
  *
- * `state` holds what is left to claim. A claim is one compare-and-swap that lowers it, and the fields of the job are read
+ * A share holds what is left of it. A claim is one compare-and-swap that makes it smaller, and the fields of the job are read
  * only after it succeeded: they cannot change before that chunk is reported in `pending`. Idle workers spin for a while
  * during a run (waking a thread takes tens of microseconds) and sleep otherwise.
  *
@@ -15,6 +17,10 @@
 
 #define MAX_THREADS 256
 #define NO_SHARING 64 /* fields that different threads write lie on different cache lines */
+#define MOST_CHUNKS ((1u << 24) - 1)
+
+/* Threads allowed << 48 | the first chunk left << 24 | the chunk behind the last. */
+typedef struct { _Alignas(NO_SHARING) _Atomic uint64_t left; } Share;
 
 typedef struct {
   uint64_t thread;
@@ -23,15 +29,16 @@ typedef struct {
 } Worker;
 
 static struct {
-  _Alignas(NO_SHARING) _Atomic uint64_t state; /* threads allowed << 32 | chunks left */
+  Share shares[MAX_THREADS]; /* by thread: 0 is the caller's */
   _Alignas(NO_SHARING) _Atomic uint32_t pending; /* chunks not finished */
   _Atomic uint32_t owner_sleeps;
   _Alignas(NO_SHARING) RdTask task;
   void **args;
   int64_t extent, grain;
   uint32_t chunks;
+  int threads; /* allowed */
   RdContext *ctx; /* of the run, or NULL */
-  uint32_t step, first; /* chunk k of the claims is chunk (k * step + first) % chunks of the loop; step 0: the same one */
+  uint32_t step, first; /* chunk k of the shares is chunk (k * step + first) % chunks of the loop; step 0: the same one */
   _Alignas(NO_SHARING) _Atomic uint32_t signal; /* what sleeping workers wait on */
   _Atomic uint32_t sleepers;
   _Atomic uint32_t busy;   /* a job, or a change of the workers, is under way */
@@ -75,53 +82,86 @@ RdScratch *pool_worker_scratch(void) { return self ? &self->scratch : NULL; }
 
 int pool_is_worker(void) { return self != NULL; }
 
-static uint32_t place_of(uint32_t claim, uint32_t chunks, uint32_t step, uint32_t first) {
-  return step ? (uint32_t)(((uint64_t)claim * step + first) % chunks) : claim;
+static uint32_t place_of(uint32_t chunk, uint32_t chunks, uint32_t step, uint32_t first) {
+  return step ? (uint32_t)(((uint64_t)chunk * step + first) % chunks) : chunk;
 }
 
 static int failed(const RdContext *ctx) { return ctx && __atomic_load_n(&ctx->status, __ATOMIC_RELAXED) != 0; }
 
+static uint32_t first_in(uint64_t share) { return (uint32_t)(share >> 24) & MOST_CHUNKS; }
+
+static uint32_t end_of(uint64_t share) { return (uint32_t)share & MOST_CHUNKS; }
+
+static int allowed_in(uint64_t share) { return (int)(share >> 48); }
+
+static uint64_t share_of(int threads, uint32_t first, uint32_t end) {
+  return (uint64_t)threads << 48 | (uint64_t)first << 24 | end;
+}
+
+static int may_claim(uint64_t share, int id) { return first_in(share) < end_of(share) && id < allowed_in(share); }
+
+/* The first share from `id`'s own on that it may claim from, or NULL. How many threads there are is only read to know where
+ * to look: shares of threads that are not allowed have nothing left. */
+static Share *share_for(int id) {
+  int threads = allowed_in(atomic_load_explicit(&pool.shares[id].left, memory_order_acquire));
+  for (int i = 0; i < threads; i++) {
+    Share *share = &pool.shares[(id + i) % threads];
+    if (may_claim(atomic_load(&share->left), id)) return share;
+  }
+  return NULL;
+}
+
+/* Claims the next chunk of its own share, else the last of another's; returns its number, or -1 if there is none. */
+static int64_t claim(int id) {
+  Share *share;
+  while ((share = share_for(id)) != NULL) {
+    uint64_t left = atomic_load_explicit(&share->left, memory_order_acquire);
+    int own = share == &pool.shares[id];
+    while (may_claim(left, id)) {
+      uint64_t rest = own ? left + (1 << 24) : left - 1;
+      if (atomic_compare_exchange_weak_explicit(&share->left, &left, rest, memory_order_acq_rel, memory_order_acquire))
+        return own ? first_in(left) : end_of(rest);
+    }
+  }
+  return -1;
+}
+
 /* Claims what is left of a job of which the caller has a chunk; returns how many chunks that are. */
-static uint32_t claim_rest(void) {
-  uint64_t state = atomic_load(&pool.state);
-  while ((uint32_t)state != 0 && !atomic_compare_exchange_weak(&pool.state, &state, state >> 32 << 32)) continue;
-  return (uint32_t)state;
+static uint32_t claim_rest(int threads) {
+  uint32_t count = 0;
+  for (int i = 0; i < threads; i++) {
+    uint64_t left = atomic_load(&pool.shares[i].left);
+    while (first_in(left) < end_of(left) &&
+           !atomic_compare_exchange_weak(&pool.shares[i].left, &left, share_of(threads, 0, 0)))
+      continue;
+    count += end_of(left) - first_in(left);
+  }
+  return count;
 }
 
 /* Claim and run chunks until none is left; returns whether there was one. */
 static int run_chunks(int id) {
-  int any = 0;
-  uint64_t state = atomic_load_explicit(&pool.state, memory_order_acquire);
-  while ((uint32_t)state != 0 && (uint64_t)id < state >> 32) {
-    if (!atomic_compare_exchange_weak_explicit(&pool.state, &state, state - 1, memory_order_acq_rel, memory_order_acquire))
-      continue;
-    int64_t begin = (int64_t)place_of(pool.chunks - (uint32_t)state, pool.chunks, pool.step, pool.first) * pool.grain;
-    int64_t end = pool.extent - begin < pool.grain ? pool.extent : begin + pool.grain;
-    uint32_t done = 1;
-    any = 1;
+  uint32_t done = 0;
+  for (int64_t chunk; (chunk = claim(id)) >= 0; done++) {
     if (failed(pool.ctx)) {
-      done += claim_rest();
-    } else {
-      inside = 1;
-      pool.task(begin, end, pool.args);
-      inside = 0;
-      if (id == 0 && pool.ctx) rd_checkpoint(pool.ctx);
+      done += claim_rest(pool.threads);
+      continue;
     }
-    if (atomic_fetch_sub(&pool.pending, done) == done && atomic_load(&pool.owner_sleeps)) os_wake(&pool.pending, 1);
-    state = atomic_load_explicit(&pool.state, memory_order_acquire);
+    int64_t begin = (int64_t)place_of((uint32_t)chunk, pool.chunks, pool.step, pool.first) * pool.grain;
+    int64_t end = pool.extent - begin < pool.grain ? pool.extent : begin + pool.grain;
+    inside = 1;
+    pool.task(begin, end, pool.args);
+    inside = 0;
+    if (id == 0 && pool.ctx) rd_checkpoint(pool.ctx);
   }
-  return any;
-}
-
-static int work_for(int id) {
-  uint64_t state = atomic_load(&pool.state);
-  return (uint32_t)state != 0 && (uint64_t)id < state >> 32;
+  if (done && atomic_fetch_sub(&pool.pending, done) == done && atomic_load(&pool.owner_sleeps)) os_wake(&pool.pending, 1);
+  return done != 0;
 }
 
 static void sleep_until_signal(int id) {
   uint32_t seen = atomic_load(&pool.signal);
   atomic_fetch_add(&pool.sleepers, 1);
-  if (!work_for(id) && !atomic_load(&pool.stop)) os_wait(&pool.signal, seen, 0);
+  if (!share_for(id) && !atomic_load(&pool.stop)) os_wait(&pool.signal, seen, 0);
   atomic_fetch_sub(&pool.sleepers, 1);
 }
 
@@ -227,6 +267,9 @@ static void run_here(RdTask task, void **args, int64_t extent) {
   inside = before;
 }
 
+/* The first chunk of a thread's share. Where chunks are few it is the first threads that have one: the caller is awake. */
+static uint32_t share_begin(int id, int threads, int64_t chunks) { return (uint32_t)((id * chunks + threads - 1) / threads); }
+
 void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_threads, RdContext *ctx) {
   if (extent <= 0) return;
   if (num_threads > MAX_THREADS) num_threads = MAX_THREADS;
@@ -236,7 +279,7 @@ void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_t
   }
   if (grain == 0) grain = extent / ((int64_t)num_threads * 8) + 1;
   if (shuffled()) grain = extent / MOST_SHUFFLED + 1;
-  if (extent / grain >= INT32_MAX) grain = extent / INT32_MAX + 1;
+  if (extent / grain >= MOST_CHUNKS) grain = extent / MOST_CHUNKS + 1;
   int64_t chunks = extent / grain + (extent % grain != 0);
   if (num_threads <= 1 || chunks <= 1 || inside || atomic_exchange(&pool.busy, 1)) {
     run_here(task, args, extent);
@@ -249,9 +292,11 @@ void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_t
   pool.extent = extent;
   pool.grain = grain;
   pool.chunks = (uint32_t)chunks;
+  pool.threads = num_threads;
   shuffle(pool.chunks, &pool.step, &pool.first);
   atomic_store_explicit(&pool.pending, (uint32_t)chunks, memory_order_relaxed);
-  atomic_store(&pool.state, (uint64_t)num_threads << 32 | (uint64_t)chunks);
+  for (int i = num_threads - 1; i >= 0; i--)
+    atomic_store(&pool.shares[i].left, share_of(num_threads, share_begin(i, num_threads, chunks), share_begin(i + 1, num_threads, chunks)));
   if (atomic_load(&pool.sleepers)) {
     atomic_fetch_add(&pool.signal, 1);
     os_wake(&pool.signal, INT32_MAX);
