@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop is cut into chunks, and each thread has a share of them: neighbouring chunks, about as many as any other's. Kernels
- * that follow each other are cut alike, so a thread finds in its own caches what it computed before. A thread that is done
- * with its share claims from the ends of the others' shares: a worker that is asleep or has lost its core costs nothing, and
- * the caller waits only for chunks that somebody has begun.
+/* Each thread has a share of a loop: neighbouring iterations, as many as any other's to within one. Kernels that follow each
+ * other are cut alike, so a thread finds in its own caches what it computed before. It claims its share from the front, a
+ * grain at a time; when it is done it claims from the ends of the others' shares: a worker that is asleep or has lost its
+ * core costs nothing, and the caller waits only for iterations that somebody has begun.
  *
  * A share holds what is left of it. A claim is one compare-and-swap that makes it smaller, and the fields of the job are read
- * only after it succeeded: they cannot change before that chunk is reported in `pending`. Idle workers spin for a while
+ * only after it succeeded: they cannot change before those iterations are reported in `pending`. Idle workers spin for a while
  * during a run (waking a thread takes tens of microseconds) and sleep otherwise.
  *
- * ROUNDEL_SHUFFLE=seed is for tests: loops are cut as finely as they can be, and chunks run in a random order. */
+ * ROUNDEL_SHUFFLE=seed is for tests: loops are cut as finely as they can be, and their parts run in a random order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,9 +17,9 @@
 
 #define MAX_THREADS 256
 #define NO_SHARING 64 /* fields that different threads write lie on different cache lines */
-#define MOST_CHUNKS ((1u << 24) - 1)
+#define MOST_UNITS ((1u << 24) - 1)
 
-/* Threads allowed << 48 | the first chunk left << 24 | the chunk behind the last. */
+/* Threads allowed << 48 | the first unit left << 24 | the unit behind the last. */
 typedef struct { _Alignas(NO_SHARING) _Atomic uint64_t left; } Share;
 
 typedef struct {
@@ -30,15 +30,15 @@ typedef struct {
 
 static struct {
   Share shares[MAX_THREADS]; /* by thread: 0 is the caller's */
-  _Alignas(NO_SHARING) _Atomic uint32_t pending; /* chunks not finished */
+  _Alignas(NO_SHARING) _Atomic uint32_t pending; /* units not finished */
   _Atomic uint32_t owner_sleeps;
   _Alignas(NO_SHARING) RdTask task;
   void **args;
-  int64_t extent, grain;
-  uint32_t chunks;
-  int threads; /* allowed */
-  RdContext *ctx; /* of the run, or NULL */
-  uint32_t step, first; /* chunk k of the shares is chunk (k * step + first) % chunks of the loop; step 0: the same one */
+  int64_t extent, unit;  /* iterations of the loop, and of a unit: one, unless that were too many units for a share */
+  uint32_t units, grain; /* of the loop, and those claimed at once */
+  int threads;           /* allowed */
+  RdContext *ctx;        /* of the run, or NULL */
+  uint32_t step, first;  /* unit k of the shares is unit (k * step + first) % units of the loop; step 0: the same one */
   _Alignas(NO_SHARING) _Atomic uint32_t signal; /* what sleeping workers wait on */
   _Atomic uint32_t sleepers;
   _Atomic uint32_t busy;   /* a job, or a change of the workers, is under way */
@@ -50,7 +50,7 @@ static struct {
 } pool;
 
 static _Atomic int default_threads;
-static _Thread_local int inside; /* this thread runs a chunk */
+static _Thread_local int inside; /* this thread runs iterations of a loop */
 static _Thread_local Worker *self;
 
 static int from_environment(const char *name, int fallback) {
@@ -82,15 +82,15 @@ RdScratch *pool_worker_scratch(void) { return self ? &self->scratch : NULL; }
 
 int pool_is_worker(void) { return self != NULL; }
 
-static uint32_t place_of(uint32_t chunk, uint32_t chunks, uint32_t step, uint32_t first) {
-  return step ? (uint32_t)(((uint64_t)chunk * step + first) % chunks) : chunk;
+static uint32_t place_of(uint32_t unit, uint32_t units, uint32_t step, uint32_t first) {
+  return step ? (uint32_t)(((uint64_t)unit * step + first) % units) : unit;
 }
 
 static int failed(const RdContext *ctx) { return ctx && __atomic_load_n(&ctx->status, __ATOMIC_RELAXED) != 0; }
 
-static uint32_t first_in(uint64_t share) { return (uint32_t)(share >> 24) & MOST_CHUNKS; }
+static uint32_t first_in(uint64_t share) { return (uint32_t)(share >> 24) & MOST_UNITS; }
 
-static uint32_t end_of(uint64_t share) { return (uint32_t)share & MOST_CHUNKS; }
+static uint32_t end_of(uint64_t share) { return (uint32_t)share & MOST_UNITS; }
 
 static int allowed_in(uint64_t share) { return (int)(share >> 48); }
 
@@ -98,7 +98,9 @@ static uint64_t share_of(int threads, uint32_t first, uint32_t end) {
   return (uint64_t)threads << 48 | (uint64_t)first << 24 | end;
 }
 
-static int may_claim(uint64_t share, int id) { return first_in(share) < end_of(share) && id < allowed_in(share); }
+static uint32_t count_of(uint64_t share) { return end_of(share) - first_in(share); }
+
+static int may_claim(uint64_t share, int id) { return count_of(share) && id < allowed_in(share); }
 
 /* The first share from `id`'s own on that it may claim from, or NULL. How many threads there are is only read to know where
  * to look: shares of threads that are not allowed have nothing left. */
@@ -111,46 +113,46 @@ static Share *share_for(int id) {
   return NULL;
 }
 
-/* Claims the next chunk of its own share, else the last of another's; returns its number, or -1 if there is none. */
-static int64_t claim(int id) {
+/* Claims the next units of its own share, else the last ones of another's, at most half of them; returns how many, 0 for none. */
+static uint32_t claim(int id, uint32_t *first) {
   Share *share;
   while ((share = share_for(id)) != NULL) {
     uint64_t left = atomic_load_explicit(&share->left, memory_order_acquire);
     int own = share == &pool.shares[id];
     while (may_claim(left, id)) {
-      uint64_t rest = own ? left + (1 << 24) : left - 1;
-      if (atomic_compare_exchange_weak_explicit(&share->left, &left, rest, memory_order_acq_rel, memory_order_acquire))
-        return own ? first_in(left) : end_of(rest);
+      uint32_t most = own ? count_of(left) : (count_of(left) + 1) / 2, grain = __atomic_load_n(&pool.grain, __ATOMIC_RELAXED);
+      uint32_t count = grain < most ? grain : most;
+      uint64_t rest = own ? left + ((uint64_t)count << 24) : left - count;
+      if (!atomic_compare_exchange_weak_explicit(&share->left, &left, rest, memory_order_acq_rel, memory_order_acquire)) continue;
+      *first = own ? first_in(left) : end_of(rest);
+      return count;
     }
   }
-  return -1;
+  return 0;
 }
 
-/* Claims what is left of a job of which the caller has a chunk; returns how many chunks that are. */
-static uint32_t claim_rest(int threads) {
+/* Claims what is left of a job of which the caller has a part; returns how many units that are. */
+static uint32_t claim_rest(void) {
   uint32_t count = 0;
-  for (int i = 0; i < threads; i++) {
+  for (int i = 0; i < pool.threads; i++) {
     uint64_t left = atomic_load(&pool.shares[i].left);
-    while (first_in(left) < end_of(left) &&
-           !atomic_compare_exchange_weak(&pool.shares[i].left, &left, share_of(threads, 0, 0)))
-      continue;
-    count += end_of(left) - first_in(left);
+    while (count_of(left) && !atomic_compare_exchange_weak(&pool.shares[i].left, &left, share_of(pool.threads, 0, 0))) continue;
+    count += count_of(left);
   }
   return count;
 }
 
-/* Claim and run chunks until none is left; returns whether there was one. */
-static int run_chunks(int id) {
-  uint32_t done = 0;
-  for (int64_t chunk; (chunk = claim(id)) >= 0; done++) {
+/* Claim and run parts until none is left; returns whether there was one. */
+static int run_parts(int id) {
+  uint32_t done = 0, first, count;
+  for (; (count = claim(id, &first)) != 0; done += count) {
     if (failed(pool.ctx)) {
-      done += claim_rest(pool.threads);
+      done += claim_rest();
       continue;
     }
-    int64_t begin = (int64_t)place_of((uint32_t)chunk, pool.chunks, pool.step, pool.first) * pool.grain;
-    int64_t end = pool.extent - begin < pool.grain ? pool.extent : begin + pool.grain;
+    int64_t begin = place_of(first, pool.units, pool.step, pool.first) * pool.unit, end = begin + count * pool.unit;
     inside = 1;
-    pool.task(begin, end, pool.args);
+    pool.task(begin, end < pool.extent ? end : pool.extent, pool.args);
     inside = 0;
     if (id == 0 && pool.ctx) rd_checkpoint(pool.ctx);
   }
@@ -169,7 +171,7 @@ static void *worker_main(void *argument) {
   Worker *worker = self = argument;
   int64_t idle_since = os_time_ns();
   while (!atomic_load_explicit(&pool.stop, memory_order_relaxed)) {
-    if (run_chunks(worker->id)) {
+    if (run_parts(worker->id)) {
       idle_since = os_time_ns();
       continue;
     }
@@ -207,7 +209,7 @@ static void ensure_workers(int count) {
   }
 }
 
-/* Chunks that others have begun: spin, then let them have this core, then sleep. */
+/* What others have begun: spin, then let them have this core, then sleep. */
 static void wait_for_pending(void) {
   uint32_t left;
   for (int i = 0; (left = atomic_load_explicit(&pool.pending, memory_order_acquire)) != 0; i++) {
@@ -232,16 +234,16 @@ static int shuffled(void) {
   return atomic_load_explicit(&seed, memory_order_relaxed);
 }
 
-/* Two random numbers that reorder `chunks` chunks; returns 0, and zeros, unless ROUNDEL_SHUFFLE is set. */
-static int shuffle(uint32_t chunks, uint32_t *step, uint32_t *first) {
+/* Two random numbers that reorder so many units; returns 0, and zeros, unless ROUNDEL_SHUFFLE is set. */
+static int shuffle(uint32_t units, uint32_t *step, uint32_t *first) {
   static _Atomic uint32_t counter;
   *step = *first = 0;
   if (!shuffled()) return 0;
   uint32_t random = (uint32_t)shuffled() * 2654435761u + atomic_fetch_add(&counter, 1) * 40503u;
   random = (random ^ random >> 15) * 2246822519u;
-  *first = (random ^ random >> 13) % chunks;
-  for (*step = random % chunks + 1;; ++*step) {
-    uint32_t a = *step, b = chunks;
+  *first = (random ^ random >> 13) % units;
+  for (*step = random % units + 1;; ++*step) {
+    uint32_t a = *step, b = units;
     while (b) {
       uint32_t rest = a % b;
       a = b;
@@ -254,21 +256,26 @@ static int shuffle(uint32_t chunks, uint32_t *step, uint32_t *first) {
 static void run_here(RdTask task, void **args, int64_t extent) {
   int before = inside;
   inside = 1;
-  int64_t grain = extent / MOST_SHUFFLED + 1;
-  uint32_t step, first, chunks = (uint32_t)((extent + grain - 1) / grain);
-  if (chunks < 2 || !shuffle(chunks, &step, &first)) {
+  int64_t unit = extent / MOST_SHUFFLED + 1;
+  uint32_t step, first, units = (uint32_t)((extent + unit - 1) / unit);
+  if (units < 2 || !shuffle(units, &step, &first)) {
     task(0, extent, args);
   } else {
-    for (uint32_t k = 0; k < chunks; k++) {
-      int64_t begin = (int64_t)place_of(k, chunks, step, first) * grain;
-      task(begin, extent - begin < grain ? extent : begin + grain, args);
+    for (uint32_t k = 0; k < units; k++) {
+      int64_t begin = place_of(k, units, step, first) * unit;
+      task(begin, extent - begin < unit ? extent : begin + unit, args);
     }
   }
   inside = before;
 }
 
-/* The first chunk of a thread's share. Where chunks are few it is the first threads that have one: the caller is awake. */
-static uint32_t share_begin(int id, int threads, int64_t chunks) { return (uint32_t)((id * chunks + threads - 1) / threads); }
+/* Gives each of the first `sharers` threads its share of the job. */
+static void share_out(int sharers) {
+  for (int i = pool.threads - 1; i >= 0; i--) {
+    uint64_t units = pool.units, first = (i * units + sharers - 1) / sharers, end = ((i + 1) * units + sharers - 1) / sharers;
+    atomic_store(&pool.shares[i].left, i < sharers ? share_of(pool.threads, (uint32_t)first, (uint32_t)end) : share_of(pool.threads, 0, 0));
+  }
+}
 
 void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_threads, RdContext *ctx) {
   if (extent <= 0) return;
@@ -278,10 +285,10 @@ void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_t
     grain = share > -grain ? share : -grain;
   }
   if (grain == 0) grain = extent / ((int64_t)num_threads * 8) + 1;
-  if (shuffled()) grain = extent / MOST_SHUFFLED + 1;
-  if (extent / grain >= MOST_CHUNKS) grain = extent / MOST_CHUNKS + 1;
-  int64_t chunks = extent / grain + (extent % grain != 0);
-  if (num_threads <= 1 || chunks <= 1 || inside || atomic_exchange(&pool.busy, 1)) {
+  if (shuffled()) grain = 1;
+  int64_t unit = extent / (shuffled() ? MOST_SHUFFLED : MOST_UNITS) + 1, sharers = (extent - 1) / grain + 1;
+  if (sharers > num_threads) sharers = num_threads;
+  if (sharers <= 1 || inside || atomic_exchange(&pool.busy, 1)) {
     run_here(task, args, extent);
     return;
   }
@@ -290,18 +297,18 @@ void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_t
   pool.args = args;
   pool.ctx = ctx;
   pool.extent = extent;
-  pool.grain = grain;
-  pool.chunks = (uint32_t)chunks;
+  pool.unit = unit;
+  pool.units = (uint32_t)((extent - 1) / unit + 1);
+  __atomic_store_n(&pool.grain, grain > unit ? (uint32_t)(grain / unit) : 1, __ATOMIC_RELAXED);
   pool.threads = num_threads;
-  shuffle(pool.chunks, &pool.step, &pool.first);
-  atomic_store_explicit(&pool.pending, (uint32_t)chunks, memory_order_relaxed);
-  for (int i = num_threads - 1; i >= 0; i--)
-    atomic_store(&pool.shares[i].left, share_of(num_threads, share_begin(i, num_threads, chunks), share_begin(i + 1, num_threads, chunks)));
+  shuffle(pool.units, &pool.step, &pool.first);
+  atomic_store_explicit(&pool.pending, pool.units, memory_order_relaxed);
+  share_out((int)sharers);
   if (atomic_load(&pool.sleepers)) {
     atomic_fetch_add(&pool.signal, 1);
     os_wake(&pool.signal, INT32_MAX);
   }
-  run_chunks(0);
+  run_parts(0);
   wait_for_pending();
   atomic_store(&pool.busy, 0);
 }

@@ -12,7 +12,7 @@ void pool_begin_run(void);       /* between these two, idle workers spin a littl
 void pool_end_run(void);
 void pool_set_default_threads(int count); /* 0: what the environment or the machine says */
 int pool_environment_is_right(void);       /* whether ROUNDEL_NUM_THREADS is a whole number, or not given */
-/* `ctx`: of the run; chunks that nobody has begun are left out when it has failed. NULL: none. */
+/* `ctx`: of the run; iterations that nobody has begun are left out when it has failed. NULL: none. */
 void pool_run(RdTask task, void **args, int64_t extent, int64_t grain, int num_threads, RdContext *ctx);
 void pool_shutdown(void);        /* ends the workers; the next pool_run starts new ones */
 RdScratch *pool_worker_scratch(void); /* NULL on threads that are not workers */
