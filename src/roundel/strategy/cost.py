@@ -49,8 +49,8 @@ def expected_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]
     for _, group in groupby(statements(func, target, sizes or {}), key=lambda s: s.place or id(s)):
         beside = tuple(group)
         spent, found = float(np.max(cycles(target, *beside))), beside[0]
-        if threads > 1 and found.chunks > 1:
-            spent *= -(-found.chunks // threads) / found.chunks
+        if (part := found.part(threads)) < 1:
+            spent *= part
             regions.add(found.region)
         total += spent
     return total + target.start_cycles * len(regions)

@@ -72,22 +72,29 @@ class Operation:
 @dataclass(frozen=True)
 class Statement:
     """A store with what it loads and computes, and the loops around it, the outermost first. ``accumulates``: whether it
-    adds to what it stored before. ``region``: the parallel loop around it, of so many ``chunks``. ``place``: the variables of its
-    loops, but for those that are vectorized or unrolled. ``result``: where sums that are kept in registers go once they are complete; ``in_parts``:
-    these are vectors of partial sums, which are added first. ``edges``: of how many axes some pieces are not whole. ``share``: of the iterations
-    those that are made, where a window reaches into padding that is left out."""
+    adds to what it stored before. ``region``: the parallel loop around it, of so many ``iterations``, of which a thread has at least
+    a ``grain``. ``place``: the variables of its loops, but for those that are vectorized or unrolled. ``result``: where sums that are
+    kept in registers go once they are complete; ``in_parts``: these are vectors of partial sums, which are added first. ``edges``: of
+    how many axes some pieces are not whole. ``share``: of the iterations those that are made, where a window reaches into padding that
+    is left out."""
 
     loops: tuple[Loop, ...]
     touches: tuple[Touch, ...]
     operations: tuple[Operation, ...]
     accumulates: bool = False
     region: Any = None
-    chunks: float = 1.0
+    iterations: int = 1
+    grain: int = 1
     place: tuple[tir.Var, ...] = ()
     result: Touch | None = None
     in_parts: bool = False
     edges: Column = 0
     share: float = 1.0
+
+    def part(self, threads: int) -> float:
+        """The part of its iterations that the busiest of so many threads has (`csrc/thread_pool.c`); 1 where one thread runs the loop."""
+        sharers = min(threads, -(-self.iterations // self.grain))
+        return 1.0 if sharers < 2 else -(-self.iterations // sharers) / self.iterations
 
 
 def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> list[Statement]:
@@ -308,17 +315,17 @@ def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statem
     for axis in read.axes:
         if not isinstance(axis, tir.Var):
             digits.setdefault(next(iter(free_vars(axis))), []).append(axis)
-    region, chunks = None, 1.0
+    region, iterations, grain = None, 1, 1
     for loop in site.loops:
         kind, extent = _KINDS.get(loop.kind, SERIAL), reader.number(loop.extent)
         if loop.kind is tir.ForKind.PARALLEL:
-            grain = (loop.annotations or {}).get(GRAIN, 1)
-            region, chunks = loop.loop_var, -(-extent // max(1, int(getattr(grain, "value", grain))))
+            told = (loop.annotations or {}).get(GRAIN, 1)
+            region, iterations, grain = loop.loop_var, extent, max(1, int(getattr(told, "value", told)))
         parts = digits.get(loop.loop_var)
         loops += [Loop(loop.loop_var, extent, kind)] if parts is None else _digits(parts, extent, kind)
     place = tuple(x.loop_var for x in site.loops if x.kind not in _KINDS)
     ordered = sorted(loops, key=lambda x: x.kind == LANES)  # statements inside of a loop over lanes are widened one by one
-    return Statement(tuple(ordered), touches, read.operations(), read.accumulates(), region, chunks, place, share=read.share())
+    return Statement(tuple(ordered), touches, read.operations(), read.accumulates(), region, iterations, grain, place, share=read.share())
 
 
 def _digits(parts: Sequence[Any], extent: int, kind: str) -> list[Loop]:
