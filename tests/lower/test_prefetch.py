@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from roundel import te
@@ -30,6 +32,7 @@ def _scheduled():
     io, ii = sch.split(i, [None, 4])
     sch.reorder(jo, io, k, ii, ji)
     sch.annotate(io, "prefetch", ("B", 32 * 64, 64))
+    sch.unroll(ii)
     sch.vectorize(ji)
     return sch.func
 
@@ -39,6 +42,29 @@ def test_each_pass_fetches_its_share_of_a_step():
     calls = [n for n in walk(flat.body) if type(n) is tir.Call and n.op == "prefetch"]
     assert len({c.args[0] for c in calls}) == 2  # four lines of 64 bytes per step, three passes
     assert {c.args[2].value for c in calls} == {3}  # into all caches
+
+
+def test_passes_over_a_panel_of_several_loops_fetch_parts_of_the_next_one():
+    """Whatever the extents: all passes together fetch every line of the next panel, each in the order of memory."""
+    for passes, window, steps in ((3, 3, 4), (7, 2, 6), (2, 5, 1)):
+        x, w = te.placeholder((passes, window * steps * 2), "float32", "X"), te.placeholder((3, window, steps, 2, 16), "float32", "W")
+        axes = [te.reduce_axis((0, n), name) for n, name in ((window, "r"), (steps, "s"), (2, "t"))]
+        r, s, t = (a.var for a in axes)
+        y = te.compute((3, passes, 16), lambda k, i, j: te.sum(x[i, (r * steps + s) * 2 + t] * w[k, r, s, t, j], axis=axes), "Y")  # noqa: B023
+        sch = Schedule(te.create_prim_func([x, w, y]).with_attr("global_symbol", "f"))
+        k, i, j, *_, t = sch.get_loops(sch.get_block("Y"))
+        sch.reorder(k, i, *_, t, j)
+        sch.unroll(t)
+        sch.vectorize(j)
+        sch.annotate(i, "prefetch", ("W", panel := window * steps * 32, 32))
+        calls = [n for n in walk(lower(IRModule({"f": sch.func}))["f"].body) if type(n) is tir.Call and n.op == "prefetch"]
+        fetched = []
+        for here in itertools.product(range(passes), range(window), range(steps)):
+            values = dict(zip("irs", here, strict=True)) | {"k": 1}
+            fetched += [Analyzer().value(substitute(c.args[0].indices[0], {v: tir.index_const(values[v.name]) for v in free_vars(c)})) for c in calls]
+        assert {*range(2 * panel, 3 * panel, 16)} <= {*fetched}
+        each = len(fetched) // passes
+        assert all(part == sorted(part) for n in range(passes) if (part := fetched[n * each : (n + 1) * each]))
 
 
 def test_passes_whose_number_the_run_knows_share_all_lines():
