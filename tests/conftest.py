@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for all tests: property tests are judged by results, not by how fast a busy machine draws examples; processes that run
 elsewhere find the package where these tests do, also by a relative ``PYTHONPATH``; a schedule rule that fails and is passed over, which
-a user only notices by the speed, fails the test. What is chosen follows from the table of machines, not from what this one was measured to do."""
+a user only notices by the speed, fails the test. What is chosen follows from the table of machines, not from what this one was measured to do.
+
+    for n in 4 16 32 64; do OPCHECK_SCHEDULED=1 python -m pytest -q tests/ops --vector-bytes $n; done
+
+takes this machine for one with vectors of so many bytes."""
 
 import logging
 import os
@@ -14,6 +18,18 @@ settings.load_profile("roundel")
 os.environ["ROUNDEL_RATES"] = "table"
 if "PYTHONPATH" in os.environ:
     os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(p) for p in os.environ["PYTHONPATH"].split(os.pathsep))
+
+
+def pytest_addoption(parser):
+    parser.addoption("--vector-bytes", type=int, help="take this machine for one with vectors of so many bytes")
+
+
+def pytest_configure(config):
+    if nbytes := config.getoption("vector_bytes", None):
+        from roundel.target import host
+
+        this = host.described().with_(vector_bytes=nbytes)
+        host.described = lambda: this
 
 
 @pytest.fixture(autouse=True)

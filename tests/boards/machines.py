@@ -9,11 +9,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Emulated:
-    """``target``: what models are compiled for; ``command``: the emulator of a machine that has no more than that."""
+    """``target``: what models are compiled for; ``command``: the emulator of a machine that has no more than that; ``library_threads``: the most threads of
+    a program that takes the machine's C library there."""
 
     target: str
     command: str
     compiler: str
+    library_threads: int | None = None
+
+    @property
+    def with_libraries(self) -> str:
+        """The command for programs that take the C library of the machine, which lies where Debian puts that of a cross compiler."""
+        return f"{self.command} -L /usr/{self.compiler.removesuffix('-gcc')}"
 
     def missing(self) -> str:
         """What has to be installed to run it; empty where all is there."""
@@ -27,5 +34,11 @@ MACHINES = {
     "riscv64": Emulated("rv64gc", "qemu-riscv64-static", "riscv64-linux-gnu-gcc"),
     "riscv64 with vectors of 128 bits": Emulated("rv64gcv", "qemu-riscv64-static -cpu rv64,v=true,vlen=128,vext_spec=v1.0", "riscv64-linux-gnu-gcc"),
     "riscv64 with vectors of 256 bits": Emulated("rv64gcv", "qemu-riscv64-static -cpu rv64,v=true,vlen=256,vext_spec=v1.0", "riscv64-linux-gnu-gcc"),
-    "i686": Emulated("i686", "qemu-i386-static -cpu pentium3,+sse2", "i686-linux-gnu-gcc"),
+    "i686": Emulated("i686", "qemu-i386-static -cpu pentium3,+sse2", "i686-linux-gnu-gcc", library_threads=1),  # QEMU 7.2 hangs in any second pthread_create
+}
+
+ONE_FILE = {  # machines that take their level of a file for several
+    **{f"x86 as {cpu}": Emulated("x86-64-any", f"qemu-x86_64-static -cpu {cpu}", "x86_64-linux-gnu-gcc") for cpu in ("Nehalem", "Haswell", "Skylake-Server")},
+    **{f"Arm as {cpu}": Emulated("aarch64-any", f"qemu-aarch64-static -cpu {cpu}", "aarch64-linux-gnu-gcc")
+       for cpu in ("cortex-a53", "cortex-a72", "neoverse-n1", "max")},
 }

@@ -92,9 +92,9 @@ int main(int argc, char **argv) {
 """
 
 
-def make_program(model: Any, folder: Path, triple: str | None) -> str:
-    """Link a model's program in ``folder``, and return its name there; ``triple`` names another machine for the compiler. The program's arguments
-    are how many times to run and how many threads (0: all cores). Raises BuildError."""
+def make_program(model: Any, folder: Path, triple: str | None, *, library: bool = False) -> str:
+    """Link a model's program in ``folder``, and return its name there; ``triple`` names another machine for the compiler. With ``library`` the model lies
+    beside the program as a shared library. The program's arguments are how many times to run and how many threads (0: all cores). Raises BuildError."""
     info: FunctionInfo = model.function.info
     cases = {role: "".join(f"  case {k}: return model_run_{role}{k}({given});\n" for k in range(len(tensors)))
              for role, tensors, given in (("input", info.inputs, "data, shape"), ("output", info.outputs, "0, 0"))}
@@ -103,12 +103,13 @@ def make_program(model: Any, folder: Path, triple: str | None) -> str:
     text = _PROGRAM
     for name, value in fields.items():
         text = text.replace(f"@{name}@", str(value))
-    model.save(folder / f"{NAME}.o", header=True)
+    made = model.save(folder / f"{NAME}{'.so' if library else '.o'}", header=True)
     (folder / "program.c").write_text(text)
-    command = toolchain.program_compiler(triple)
-    toolchain.run([*command, "-std=gnu11", "-O1", "-w", folder / "program.c", folder / f"{NAME}.o", "-o", folder / "program", "-lm", "-lpthread"])
-    for name in ("program.c", f"{NAME}.o", f"{NAME}.h"):
-        (folder / name).unlink()
+    command = toolchain.program_compiler(triple, static=not library)
+    beside = ("-Wl,-rpath,$ORIGIN",) if library else ()
+    toolchain.run([*command, "-std=gnu11", "-O1", "-w", folder / "program.c", made, "-o", folder / "program", *beside, "-lm", "-lpthread"])
+    for path in (folder / "program.c", folder / f"{NAME}.h", *(() if library else (made,))):
+        path.unlink()
     return "program"
 
 

@@ -23,15 +23,15 @@ class RemoteModel:
     weights are read each time.
 
     ``board``: a `Board` or its text; ``threads``: the most threads of a run (default: the board's cores); ``timeout``: seconds for the program of
-    one call. Raises OptionError for a board that is none, BuildError where no program can be made for its machine.
+    one call; ``library``: the model is sent as a shared library, and its program takes the board's C library, where it is otherwise one static file. Raises OptionError for a board that is none, BuildError where no program can be made for its machine.
     """
 
-    def __init__(self, model: Any, board: Board | str, *, threads: int | None = None, timeout: float = 600.0) -> None:
+    def __init__(self, model: Any, board: Board | str, *, threads: int | None = None, timeout: float = 600.0, library: bool = False) -> None:
         self.model, self.board = model, board if isinstance(board, Board) else Board.of(board)
         self.threads, self.timeout = threads, timeout
         self._folder = toolchain.temporary_folder("roundel-board-")
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        self._program = make_program(model, self._folder, foreign_triple(model.metadata.get("triple")))
+        self._program = make_program(model, self._folder, foreign_triple(model.metadata.get("triple")), library=library)
 
     def __call__(self, *arrays: Any) -> Any:
         """The outputs for these inputs: an array, or a tuple of them. Raises CallError where inputs do not fit or the program fails."""

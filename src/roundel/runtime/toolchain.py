@@ -49,13 +49,13 @@ def _zig_target(triple: str) -> tuple[str, ...]:
     return ("-target", f"{name}-{rest}", *more)
 
 
-def program_compiler(triple: str | None) -> tuple[str, ...]:
-    """The command that links programs for this machine, or with a ``triple`` for another one: statically, if a compiler for that machine is
-    installed, so that they run without its libraries, else by the ``ziglang`` package. Raises BuildError."""
+def program_compiler(triple: str | None, *, static: bool = True) -> tuple[str, ...]:
+    """The command that links programs for this machine, or with a ``triple`` for another one: if a compiler for that machine is installed, ``static``
+    ones, which run without its libraries, else by the ``ziglang`` package. Raises BuildError."""
     if triple is None:
         return compiler()
     path = shutil.which(f"{triple.partition('.')[0]}-gcc")  # without the version of the C library, which a static program does not need
-    return (path, "-static") if path else compiler(triple)
+    return (path, *(("-static",) if static else ())) if path else compiler(triple)
 
 
 def module_linker() -> tuple[str, ...]:
