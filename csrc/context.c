@@ -114,7 +114,7 @@ void context_release(Context *ctx) {
 }
 
 int context_reserve_arena(Context *ctx, int64_t nbytes) {
-  if (nbytes < 0) return rd_context_error(ctx, RD_MEMORY_ERROR, "the sizes of the inputs overflow the size of the workspace");
+  if (!is_addressable(nbytes)) return rd_context_error(ctx, RD_MEMORY_ERROR, "the sizes of the inputs overflow the size of the workspace");
   if ((uint64_t)nbytes > ctx->arena_capacity) {
     os_free(ctx->shared.arena, ctx->arena_capacity);
     ctx->arena_capacity = 0;
@@ -153,7 +153,7 @@ void *block_alloc(Context *ctx, size_t nbytes) {
 
 void *rd_heap_alloc(RdContext *shared, int64_t nbytes) {
   Context *ctx = (Context *)shared;
-  void *memory = nbytes < 0 ? NULL : block_alloc(ctx, (size_t)nbytes);
+  void *memory = is_addressable(nbytes) ? block_alloc(ctx, (size_t)nbytes) : NULL;
   if (!memory) rd_context_error(ctx, RD_MEMORY_ERROR, "no memory for %lld bytes", (long long)nbytes);
   return memory;
 }
@@ -177,7 +177,7 @@ void *rd_scratch(RdContext *shared, int64_t nbytes) {
   if (nbytes < 0 || (uint64_t)nbytes > scratch->capacity) {
     os_free(scratch->memory, scratch->capacity);
     scratch->capacity = 0;
-    scratch->memory = nbytes < 0 ? NULL : os_alloc((size_t)nbytes);
+    scratch->memory = is_addressable(nbytes) ? os_alloc((size_t)nbytes) : NULL;
     if (!scratch->memory) {
       rd_context_error(ctx, RD_MEMORY_ERROR, "no memory for a scratch of %lld bytes", (long long)nbytes);
       return NULL;

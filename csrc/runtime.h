@@ -90,6 +90,9 @@ int check_arguments(Context *ctx, const DLTensor *const *inputs, DLTensor *const
 
 /* tensor.c */
 const char *dtype_text(DLDataType dtype, char text[32]);
+/* Whether a block can have so many bytes: sizes are computed in 64 bits, also where addresses have 32. */
+static inline int is_addressable(int64_t nbytes) { return nbytes >= 0 && (uint64_t)nbytes <= PTRDIFF_MAX; }
+
 int tensor_nbytes(int32_t ndim, const int64_t *shape, DLDataType dtype, int64_t *nbytes); /* nonzero: overflow */
 int tensor_is_compact(const DLTensor *tensor);
 int tensor_lacks_data(const DLTensor *tensor, const RdParam *param); /* though it has elements; not of one that the checks refuse by its shape */

@@ -28,7 +28,7 @@ int tensor_nbytes(int32_t ndim, const int64_t *shape, DLDataType dtype, int64_t 
   for (int32_t i = 0; i < ndim && !empty; i++) overflow |= __builtin_mul_overflow(count, shape[i], &count);
   overflow |= __builtin_mul_overflow(count, bits, &count) || count > INT64_MAX - 7;
   *nbytes = empty ? 0 : (count + 7) / 8;
-  return !empty && overflow;
+  return !empty && (overflow || !is_addressable(*nbytes));
 }
 
 int tensor_lacks_data(const DLTensor *tensor, const RdParam *param) {
@@ -69,7 +69,8 @@ int tensor_extent(const DLTensor *tensor, uintptr_t *low, uintptr_t *high) {
       return 1;
     if (__builtin_add_overflow(reach < 0 ? first : last, reach, reach < 0 ? &first : &last)) return 1;
   }
-  *high = *low + (uintptr_t)(last + size);
+  if (__builtin_add_overflow(last, size, &last) || !is_addressable(last) || first < -PTRDIFF_MAX) return 1;
+  *high = *low + (uintptr_t)last;
   *low += (uintptr_t)first;
   return 0;
 }

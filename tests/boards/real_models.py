@@ -26,13 +26,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "models")]  # where the tests find each other
+from tests.boards.machines import MACHINES, ONE_FILE, Emulated
 
 import roundel as rd
 from roundel.boards import RemoteModel
 from roundel.ir.errors import RoundelError
-from tests.boards.machines import MACHINES, ONE_FILE, Emulated
 
 EVERY = {**MACHINES, **ONE_FILE}
 BATCHES, FORMS = (1, 3), ("object", "library")
@@ -86,7 +84,7 @@ def drawn(*shape: int) -> Inputs:
 
 def minilm_file(folder: Path) -> Path:
     """MiniLM, exported to ONNX once."""
-    import minilm
+    from tests.models import minilm
 
     path = folder / "minilm.onnx"
     return path if path.exists() else minilm.onnx_file(minilm.load(), path)
@@ -94,7 +92,7 @@ def minilm_file(folder: Path) -> Path:
 
 def sentences(batch: int) -> list[np.ndarray]:
     """Tokens and mask of a short sentence, or of three."""
-    import minilm
+    from tests.models import minilm
 
     return list(minilm.encode([4] if batch == 1 else range(batch)))
 

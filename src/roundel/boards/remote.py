@@ -23,7 +23,8 @@ class RemoteModel:
     weights are read each time.
 
     ``board``: a `Board` or its text; ``threads``: the most threads of a run (default: the board's cores); ``timeout``: seconds for the program of
-    one call; ``library``: the model is sent as a shared library, and its program takes the board's C library, where it is otherwise one static file. Raises OptionError for a board that is none, BuildError where no program can be made for its machine.
+    one call; ``library``: the model is sent as a shared library, and its program takes the board's C library, where it is otherwise one static file.
+    Raises OptionError for a board that is none, BuildError where no program can be made for its machine.
     """
 
     def __init__(self, model: Any, board: Board | str, *, threads: int | None = None, timeout: float = 600.0, library: bool = False) -> None:
