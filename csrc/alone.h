@@ -63,7 +63,13 @@ RD_INLINE int32_t rd_failf(RdContext *ctx, const char *format, int32_t count, co
 
 RD_INLINE int32_t rd_fail(RdContext *ctx, const char *message) { return rd_failf(ctx, message, 0, 0); }
 
-RD_INLINE int32_t rd_checkpoint(RdContext *ctx) {
+/* A function of its own wherever it is called, so that what the program's function needs of the stack is told apart from what the model needs. */
+#if defined(__GNUC__)
+__attribute__((noinline, unused)) static
+#else
+static
+#endif
+int32_t rd_checkpoint(RdContext *ctx) {
   if (!ctx->status && rd_ask && rd_ask(rd_ask_user)) {
     (void)rd_fail(ctx, "the run was interrupted");
     ctx->status = RD_INTERRUPTED;

@@ -30,7 +30,7 @@ def test_objects_ask_for_nothing_of_a_system(cpu, model, tmp_path, monkeypatch):
     missing = {line.split()[-1] for line in subprocess.run(["nm", "-u", made], capture_output=True, text=True, check=True).stdout.splitlines()}
     assert not {m for m in missing if not m.startswith(("__aeabi_", "__"))} - {"memcpy", "memset", "memmove"}
     board = model.metadata["board"]
-    assert 4 * 1024 < board["flash"] < 64 * 1024 and 2 * 8 * 16 * 16 < board["ram"] < 12 * 1024
+    assert 4 * 1024 < board["flash"] < 64 * 1024 and 8 * 16 * 16 < board["ram"] < 12 * 1024
 
 
 def test_a_board_with_too_little_memory_is_refused(model, tmp_path):
@@ -58,6 +58,9 @@ def test_the_deepest_chain_of_calls():
                        'edge: { sourcename: "kernel" targetname: "__indirect_call" label: "" }', 'edge: { sourcename: "task" targetname: "memcpy" label: "" }'])
     assert bare_metal.deepest_stack(calls) >= 16 + 100 + 40 + 200 + 64
     assert bare_metal.deepest_stack(calls.replace("memcpy", "tanf")) > bare_metal.deepest_stack(calls) + 500
+    asking = calls.replace('"kernel" targetname: "__indirect_call"', '"kernel" targetname: "model.c:rd_checkpoint"')
+    asking += '\nnode: { title: "model.c:rd_checkpoint" label: "16 bytes" }\nedge: { sourcename: "model.c:rd_checkpoint" targetname: "__indirect_call" }'
+    assert bare_metal.deepest_stack(asking) < bare_metal.deepest_stack(calls)  # what is asked there is no part of the model
 
 
 def test_other_machines_are_not_offered_objects_of_boards(tmp_path):

@@ -30,6 +30,7 @@ FRACTIONS = {  # that are no figures of a machine, and why
     "strategy/parallelism.py": ({1e-3}, "no division by zero"),
     "strategy/pointwise/transposition.py": ({0.5}, "loads and stores of an element, of which vectors move several"),
     "strategy/product/packed_products.py": ({3.0}, "instructions that unpack a vector of words"),
+    "strategy/product/pair_products.py": ({3.0, 4.0}, "counts of instructions"),
     "strategy/product/register_tile.py": ({4.0}, "bytes of float32"),
     "strategy/roofline.py": ({1e-9, 1e18}, "nanoseconds, an extent that is not bounded"),
     "strategy/statements.py": ({2.0}, "instructions of a choice"),

@@ -31,6 +31,7 @@ from roundel.strategy.rules import (
     generic,
     matvec,
     packed_products,
+    pair_products,
     points,
     rows,
     spatial,
@@ -43,7 +44,7 @@ from roundel.strategy.rules import (
 from roundel.target import Target
 from tests.graph.algorithms.test_attention import chain
 
-HOST, BYTES, TILES = Target.host(), Target("znver4"), Target("sapphirerapids")  # two with products of 8-bit numbers
+HOST, BYTES, TILES, PAIRS = map(Target, (Target.host(), "znver4", "sapphirerapids", "cortex-m4"))  # three with products of 8-bit numbers
 F = "float32"
 
 
@@ -109,6 +110,7 @@ def programs():
         "many rows of both": turned(40, 48, 64),
         "bytes": plain(8, 32, 64, ("uint8", "int8"), "int32"),
         "many bytes": plain(33, 40, 70, ("uint8", "int8"), "int32"),
+        "signed bytes": plain(7, 10, 21, ("int8", "int8"), "int32"),
         "convolution": program("nn.conv2d", (1, 1, 9, 10, 16), (1, 1, 3, 3, 16, 16), padding=1, **blocked),
         "strided convolution": program("nn.conv2d", (1, 3, 9, 10), (5, 3, 3, 3), padding=1, strides=2),
         "depthwise": program("nn.conv2d", (1, 1, 9, 10, 16), (1, 1, 3, 3, 16), padding=1, groups=16, **blocked | {"kernel_layout": "OIHW16o"}),
@@ -135,6 +137,7 @@ TAKES = {
     bilinear: ["strassen"],
     attention: ["attention", "masked attention"],
     tile_products: ["many bytes"],
+    pair_products: ["signed bytes"],
     dot_products: ["bytes"],
     packed_products: ["numbers of four bits"],
     matvec: ["rows of both"],
@@ -156,6 +159,7 @@ LEAVES = {
     bilinear: ["product", "batches", "softmax", "add", "two products"],
     attention: ["softmax", "batches", "two products", "add"],
     tile_products: ["bytes", "product", "softmax", "add"],
+    pair_products: ["bytes", "product", "softmax", "add"],
     dot_products: ["product", "convolution", "softmax", "add"],
     packed_products: ["two products", "product", "attention", "softmax"],
     matvec: ["product", "many rows of both", "softmax", "add", "sort"],
@@ -174,12 +178,12 @@ CASES = [(rule, name) for rule, names in TAKES.items() for name in names]
 
 
 def target_of(rule):
-    return {dot_products: BYTES, tile_products: TILES}.get(rule, HOST)
+    return {dot_products: BYTES, tile_products: TILES, pair_products: PAIRS}.get(rule, HOST)
 
 
 def constants_of(rule, func):
     """8-bit weights are read as they were laid out when the program was compiled."""
-    return (1,) if rule in (dot_products, tile_products, packed_products) else ()
+    return (1,) if rule in (dot_products, tile_products, pair_products, packed_products) else ()
 
 
 def test_every_rule_has_its_examples():

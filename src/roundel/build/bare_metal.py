@@ -12,7 +12,7 @@ import re
 import shutil
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,27 +147,50 @@ def _sizes(content: bytes) -> tuple[int, int]:
 
 
 _POINTERS = 3  # calls through pointers that are open at a time: the model's function, a task, a task of that
-_OTHERS = 64  # bytes of stack that functions of other files are taken to need (memcpy, most of math.h)
+_THROUGH_POINTER = "__indirect_call"  # GCC's name
+_ASKS = re.compile(r"\brd_checkpoint\b")  # it calls a function of the program, which is one of the others
+_PROGRAMS_OWN = "the program's function"
+_OTHERS = 64  # bytes of stack that functions of other files are taken to need (memcpy, most of math.h, what the program is asked by)
 _ANGLES = {**dict.fromkeys(("sinf", "cosf", "tanf"), 640), **dict.fromkeys(("sin", "cos", "tan"), 1024)}  # those that bring large angles down, in newlib
 
 
 def deepest_stack(calls: str) -> int:
     """Bytes of stack of the deepest chain of calls in a graph of calls as GCC writes it (``-fcallgraph-info=su``). A call through a pointer may be one of
-    any function that no other function calls by name."""
+    any function that no other function calls by name, and that is not running already: a model does not call itself."""
     frames = {name: int(size) for name, size in re.findall(r'node: \{ title: "([^"]+)" label: "[^"]*?(\d+) bytes', calls)}
     callees: dict[str, list[str]] = {}
     for caller, callee in re.findall(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', calls):
-        callees.setdefault(caller, []).append(callee)
+        callees.setdefault(caller, []).append(_PROGRAMS_OWN if callee == _THROUGH_POINTER and _ASKS.search(caller) else callee)
     by_name = {callee for found in callees.values() for callee in found}
-    roots = [name for name in frames if name not in by_name]
-    most = 0
-    for _ in range(1 + _POINTERS):
-        depths = {"__indirect_call": most}
+    deepest = _Deepest(frames, callees)
+    return deepest.of(tuple(name for name in frames if name not in by_name), _POINTERS)
 
-        def depth(name: str, depths: dict[str, int] = depths) -> int:
-            if name not in depths:
-                depths[name] = frames[name] + max(map(depth, callees.get(name, ())), default=0) if name in frames else _ANGLES.get(name, _OTHERS)
-            return depths[name]
 
-        most = max(map(depth, roots), default=0)
-    return most
+class _Deepest:
+    """Chains of calls: of functions ``frames`` tells how large their frames are, ``callees`` which functions they call."""
+
+    def __init__(self, frames: Mapping[str, int], callees: Mapping[str, Sequence[str]]) -> None:
+        self.frames, self.callees = frames, callees
+        self.known: dict[str, tuple[int, int | None]] = {_THROUGH_POINTER: (0, 0)}
+
+    def by_name(self, name: str) -> tuple[int, int | None]:
+        """Bytes of the deepest chain of calls by name that begins with a function, and of the deepest one up to a call through a pointer (None: there is
+        none)."""
+        if name not in self.known:
+            if name not in self.frames:
+                return _ANGLES.get(name, _OTHERS), None
+            found = [self.by_name(callee) for callee in self.callees.get(name, ())]
+            through = [at for _, at in found if at is not None]
+            own = self.frames[name]
+            self.known[name] = own + max((all_ for all_, _ in found), default=0), own + max(through) if through else None
+        return self.known[name]
+
+    def of(self, functions: tuple[str, ...], pointers: int) -> int:
+        """Bytes of the deepest chain that begins with one of these functions, each of which may be called through a pointer, so many at a time."""
+        most = 0
+        for name in functions:
+            plain, through = self.by_name(name)
+            most = max(most, plain)
+            if through is not None and pointers:
+                most = max(most, through + self.of(tuple(f for f in functions if f != name), pointers - 1))
+        return most

@@ -31,6 +31,14 @@ _UNSUPPORTED = {
 }
 
 
+BARE = """#define RD_ALIGNMENT 8
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-schedule-insns") /* what is loaded earlier than it is needed has no register on small processors */
+#endif
+"""
+"""Ahead of source for machines without a system."""
+
+
 def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weights: Pieces | None, out: Path, *, spec: MachineSpec, name: str | None = None,
                  side_file: bool = False, header: bool = False) -> Path:
     """Write ``out`` from the units of a module, and with ``header`` its C header; with ``side_file`` the weights go to ``<stem>.weights``, which the
@@ -38,7 +46,7 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
     name = c_prefix(name or out.stem)
     text = text_of(sources, functions, spec)
     needed = memory_bytes(text, functions)
-    aligned = "#define RD_ALIGNMENT 8\n" if spec.is_bare else ""
+    aligned = BARE if spec.is_bare else ""
     parts = [_head(name, functions, needed), _interface(), aligned + PRELUDE, "#define RD_KERNEL static\n#define RD_TABLE static\n",
              _limits(name, functions, needed), _below_comment((library.source_dir() / "alone.h").read_text()), text]
     with toolchain.atomic_output(out) as temporary:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from roundel.arith import Analyzer, inverse_index_map, map_shape
 from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substitute, tir, walk
+from roundel.ir.dtype import DType
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
@@ -20,28 +21,30 @@ from .tree import TRUE, Tree, is_zero, unique_block_name
 
 
 @primitive
-def tile_einsum(tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map) -> Change:
+def tile_einsum(tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map, dtype: str = "") -> Change:
     """Iterate over a sum of products in other variables, which may run over more than there is: factor 0 (or 1) of the products is copied into tiles
-    with zeros there. ``consumer`` is the one block that reads the sums, element by element. Gives back the block that makes the tiles.
+    with zeros there. ``consumer`` is the one block that reads the sums, element by element. ``dtype``: a wider type of integers that the tiles hold
+    (default: the factor's own type). Gives back the block that makes the tiles.
 
     for i, j, k in grid(30, 32, 50):            for a, c, i, k: A_tiles[a, c, i, k] = A[a * 16 + i, c * 64 + k] if inside, else 0
         C[i, j] += A[i, k] * B[k, j]      ->    for a, b, i, j, c, k:
     for i, j: D[i, j] = f(C[i, j])                  C_tiles[a, b, i, j] += A_tiles[a, c, i, k] * B[c * 64 + k, b * 16 + j]
                                                 for a, b, i, j where inside: D[a * 16 + i, b * 16 + j] = f(C_tiles[a, b, i, j])
     """
-    return TileEinsum(tree, block, consumer, factor, index_map).run()
+    return TileEinsum(tree, block, consumer, factor, index_map, dtype).run()
 
 
 class TileEinsum:
     """The steps of the primitive."""
 
-    def __init__(self, tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map) -> None:
+    def __init__(self, tree: Tree, block: BlockToken, consumer: BlockToken, factor: int, index_map: Map, dtype: str = "") -> None:
         self.tree, self.block, self.user = tree, tree.nodes[block], tree.nodes[consumer]
         self.realize, self.using = tree.realize(block), tree.realize(consumer)
         self.old = {iv.var: iv for iv in self.block.iter_vars}
         self.check_loops()
         self.total, self.term = self.sum()
         self.factor = self.chosen(factor)
+        self.dtype = self.holding(dtype)
         self.map = as_index_map(index_map, len(self.block.iter_vars))
         shape, an = self.extents(), Analyzer()
         try:
@@ -94,6 +97,14 @@ class TileEinsum:
             self.refuse(f"there is no factor {factor}")
         found = (self.term.a, self.term.b)[factor]
         return found.value if type(found) is tir.Cast else found
+
+    def holding(self, dtype: str) -> DType:
+        """The type of the tiles."""
+        own = self.factor.dtype
+        found = DType(dtype) if dtype else own
+        if found is not own and not (found.kind == own.kind == "int" and own.bits < found.bits <= self.term.dtype.bits):
+            self.refuse(f"tiles of {found} do not stand for {own} in products of {self.term.dtype}")
+        return found
 
     def kinds(self) -> list[IterKind]:
         """Of the new axes: each is of the result or of the sum."""
@@ -150,11 +161,11 @@ class TileEinsum:
         fresh = {iv.var: IterVar(Var(f"v{k}", iv.var.dtype), iv.dom, IterKind.SPATIAL) for k, iv in enumerate(axes)}
         there = {v: iv.var for v, iv in fresh.items()}
         name = next((n.buffer.name for n in walk(self.factor) if type(n) is BufferLoad), "factor")
-        made = decl_buffer([iv.dom.extent for iv in axes], self.factor.dtype, name + "_tiles")
-        value = self.moved(self.factor)
+        made = decl_buffer([iv.dom.extent for iv in axes], self.dtype, name + "_tiles")
+        value = tir.cast(self.moved(self.factor), self.dtype)
         inside = self.inside(moving)
         if not self.an.prove(inside):
-            value = tir.if_then_else(inside, value, tir.const(0, self.factor.dtype))
+            value = tir.if_then_else(inside, value, tir.const(0, self.dtype))
         store = BufferStore(made, substitute(value, there), tuple(there.values()))
         block = with_access(self.tree, Block(tuple(fresh.values()), (), (), unique_block_name(self.tree, made.name), store))
         return made, nest(tuple(fresh.values()), block), block.token
@@ -191,7 +202,7 @@ class TileEinsum:
             else:
                 new = self.by_axes(inner)
                 self.check_bounds(new)
-            parts.append(tir.cast(new, part.dtype) if type(part) is tir.Cast else new)
+            parts.append(tir.cast(new, part.dtype))
         value = tir.Add(BufferLoad(made, at), tir.Mul(*parts))
         init = self.block.init
         assert type(init) is BufferStore

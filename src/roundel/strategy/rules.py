@@ -17,6 +17,7 @@ from .product.contraction import contraction
 from .product.dot_products import dot_products
 from .product.matvec import matvec
 from .product.packed_products import packed_products
+from .product.pair_products import pair_products
 from .product.tile_products import tile_products
 from .reduction.columns import columns
 from .reduction.rows import rows
@@ -26,8 +27,8 @@ from .transform.bilinear import bilinear
 from .transform.winograd import winograd
 from .window.windows import windows
 
-RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, tile_products, dot_products, packed_products, matvec, contraction, columns,
-                     windows, rows, totals, points, generic, spatial, fallback, as_written]
+RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, tile_products, pair_products, dot_products, packed_products, matvec,
+                     contraction, columns, windows, rows, totals, points, generic, spatial, fallback, as_written]
 """Roundel's own. The last two fit every program."""
 LAST: list[Rule] = RULES[-1:]
 """What takes no step."""

@@ -157,10 +157,10 @@ MACHINES: dict[str, dict[str, Any]] = {
     "rv64gc": _machine(_SMALL_RISCV, _RISCV, "m,a,f,d,c", 8, 32, 5, 1, 32 * K, 512 * K, 2 * M, 1.5, 3, 4, cpu="generic-rv64"),  # without vectors
     # without a system: C source, for one core
     "cortex-m3": _machine(_MICRO, _M3, "", 4, 10, 30, 1, 64 * K, 256 * K, 0, 0.1, 0.2, 0.2, kind="c"),  # floats are computed by functions
-    "cortex-m4": _machine(_MICRO, _M4F, "", 4, 10, 3, 1, 128 * K, 256 * K, 0, 0.12, 0.2, 0.2, kind="c"),
-    "cortex-m7": _machine(_MICRO, _M4F, "", 4, 10, 3, 1, 16 * K, 512 * K, 0, 0.4, 0.4, 0.4, kind="c"),
-    "cortex-m33": _machine(_MICRO, _M33F, "", 4, 10, 3, 1, 128 * K, 256 * K, 0, 0.15, 0.2, 0.2, kind="c"),
-    "cortex-m55": _machine(_MICRO, _M55F, "", 4, 10, 3, 1, 128 * K, 512 * K, 0, 0.25, 0.5, 0.5, kind="c"),
+    "cortex-m4": _machine(_MICRO, _M4F, "dsp", 4, 10, 3, 1, 128 * K, 256 * K, 0, 0.12, 0.2, 0.2, kind="c"),
+    "cortex-m7": _machine(_MICRO, _M4F, "dsp", 4, 10, 3, 1, 16 * K, 512 * K, 0, 0.4, 0.4, 0.4, kind="c"),
+    "cortex-m33": _machine(_MICRO, _M33F, "dsp", 4, 10, 3, 1, 128 * K, 256 * K, 0, 0.15, 0.2, 0.2, kind="c"),
+    "cortex-m55": _machine(_MICRO, _M55F, "dsp", 4, 10, 3, 1, 128 * K, 512 * K, 0, 0.25, 0.5, 0.5, kind="c"),
     "rv32imac": _machine(_MICRO, _RISCV_32, "", 4, 24, 30, 1, 128 * K, 256 * K, 0, 0.1, 0.2, 0.2, kind="c"),
     "rv32imafc": _machine(_MICRO, _RISCV_32, "", 4, 24, 4, 1, 128 * K, 256 * K, 0, 0.2, 0.2, 0.2, kind="c"),
     "wasm32": _machine(_ANY_WASM, _WASM, "simd128", 16, 16, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),

@@ -352,8 +352,9 @@ def _complete(given: dict[str, Any]) -> dict[str, Any]:
         raise OptionError(f"{cpu} is a processor of {_architecture(base['triple'])}, not of {triple}", hint="give -mtriple or -mcpu alone, or another of them")
     plain = {"cores": 1, "attrs": (), **base, "cpu": base.get("cpu", cpu or "x86-64")}
     out = {**plain, **{k: v for k, v in given.items() if v != "" and k != "cpu"}}
-    # C source has no instructions by name: those of a machine are between its C compiler and whoever calls that
-    out["features"] = () if out.get("kind") == "c" else keys.with_features(plain["features"], out["features"])
+    # C source has no instructions by name: those of a machine are between its C compiler and whoever calls that. Of a board's processor the few are known
+    # that C code has functions for (`codegen.c.instructions`)
+    out["features"] = () if out.get("kind") == "c" and not is_bare(out["triple"]) else keys.with_features(plain["features"], out["features"])
     return {name: out[name] for name in _NAMES}
 
 

@@ -11,7 +11,7 @@ from ..expand.convert import narrow, widen
 from ..expand.math import EXPANSIONS
 from ..storage import element_bytes, is_packed
 from ..writes import writes
-from . import prelude
+from . import instructions, prelude
 from .expressions import base, offset, place, reinterpreted
 from .types import c_type, storage_float
 from .writer import CALLS, EXPR, Writer
@@ -283,6 +283,11 @@ def _extern(w: Writer, e: tir.Call) -> str:
 
 @writes(CALLS, "call_llvm_intrin", "call_llvm_pure_intrin")
 def _llvm_intrinsic(w: Writer, e: tir.Call) -> str:
+    """Those of few operands and one lane that `instructions` has in C."""
+    name, args = e.args[0].value, e.args[1:]
+    found = instructions.turned(name, args) or (name, args)
+    if found[0] in instructions.IN_C:
+        return f"{w.helpers.use(instructions.IN_C[found[0]])}({', '.join(map(w.value, found[1]))})"
     raise w.fail(f"C has no {escape.name(str(e.args[0].value))}", e, "compile for a target of kind llvm, or describe the instruction by a tensor program")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...arith import Analyzer
 from ...ir import tir
 from ...ir.dtype import INT32, INT64, DType
 from ..expand.convert import half_of_double, narrow, widen
@@ -12,6 +13,7 @@ from ..expand.remainder import float_floordiv, float_floormod
 from ..storage import buffer_bytes, is_packed, strides
 from ..writes import writes
 from . import prelude
+from .quantised import quantised
 from .types import c_type, short, storage_float
 from .writer import EXPR, Writer
 
@@ -156,6 +158,8 @@ def _cast(w: Writer, e: tir.Cast) -> str:
     source, target = e.value.dtype.element, e.dtype.element
     if source is target:
         return w.value(e.value)
+    if found := quantised(w, e):
+        return found
     if storage_float(source):
         single = f"{w.helpers.use(_decoded(w, source))}({w.value(e.value)})"
         return single if target == "float32" else converted(w, single, DType("float32"), target) if not storage_float(target) else _encode(w, single, target)
@@ -203,13 +207,43 @@ def _encode(w: Writer, text: str, dtype: DType) -> str:
 
 
 def reinterpreted(w: Writer, e: tir.Call) -> str:
-    """The bits of a value as another type."""
+    """The bits of a value as another type; of neighbours in memory as one number."""
+    if e.dtype.lanes == 1 < e.args[0].dtype.lanes:
+        return _word(w, e)
     source, target, text = e.args[0].dtype.element, e.dtype.element, w.value(e.args[0])
     if c_type(source) == c_type(target):
         return text
     if not (source.is_float or target.is_float) or (storage_float(source) and not target.is_float) or (storage_float(target) and not source.is_float):
         return f"({c_type(target)}){text}"
     return f"{w.helpers.use(prelude.reinterpreted(source, target))}({text})"
+
+
+def _word(w: Writer, e: tir.Call) -> str:
+    """Neighbours in memory as one number of the same bytes."""
+    first = _neighbours(e.args[0])
+    if first is None:
+        raise w.fail("lanes that are no neighbours in memory cannot become one number in C", e, "load them by one expression, without a condition")
+    return f"{w.helpers.use(prelude.word(first.dtype, e.dtype))}(&{place(w, first.buffer, first.indices)})"
+
+
+def _neighbours(e: tir.Expr) -> tir.BufferLoad | None:
+    """The first of the elements that a vector is loaded from, where they follow each other; several loads may be one vector."""
+    parts = e.vectors if type(e) is tir.Shuffle and e.indices == tuple(range(e.dtype.lanes)) else (e,)
+    firsts = []
+    for part in parts:
+        if type(part) is not tir.BufferLoad or part.predicate is not None or is_packed(part.buffer.dtype) or type(part.indices[-1]) is not tir.Ramp:
+            return None
+        *around, last = part.indices
+        if any(i.dtype.lanes > 1 for i in around) or last.stride is not tir.const(1, last.stride.dtype):
+            return None
+        firsts.append(tir.BufferLoad(part.buffer, (*around, last.base)))
+    an, begin, at = Analyzer(), firsts[0], 0
+    number = lambda load: tir.sum_of([tir.mul(tir.cast(i, INT64), tir.cast(n, INT64)) for i, n in zip(load.indices, strides(load.buffer), strict=True)])
+    for load, part in zip(firsts, parts, strict=True):
+        if load.buffer is not begin.buffer or not an.prove_equal(number(load), tir.add(number(begin), tir.const(at, INT64))):
+            return None
+        at += part.dtype.lanes
+    return begin
 
 
 # ---- memory ------------------------------------------------------------------------------------------------

@@ -58,7 +58,8 @@ def extreme(op: str, dtype: DType) -> tuple[str, str]:
 def fused(dtype: DType) -> tuple[str, str]:
     """a * b + c, with one rounding where the processor has an instruction for it."""
     t, name, (has, call) = c_type(dtype), f"rd_fma_{short(dtype)}", ("FP_FAST_FMAF", "fmaf") if dtype.bits == 32 else ("FP_FAST_FMA", "fma")
-    return name, (f"RD_INLINE {t} {name}({t} a, {t} b, {t} c) {{\n#ifdef {has}\n  return {call}(a, b, c);\n#else\n  return a * b + c;\n#endif\n}}")
+    return name, (f"RD_INLINE {t} {name}({t} a, {t} b, {t} c) {{\n"
+                  f"#if defined({has}) || defined(__{has})\n  return {call}(a, b, c);\n#else\n  return a * b + c;\n#endif\n}}")
 
 
 def nearest(dtype: DType) -> tuple[str, str]:
@@ -84,6 +85,14 @@ def reinterpreted(source: DType, target: DType) -> tuple[str, str]:
     """The bits of one type as another."""
     s, t, name = c_type(source), c_type(target), f"rd_bits_{short(source)}_to_{short(target)}"
     return name, f"RD_INLINE {t} {name}({s} x) {{ {t} y; memcpy(&y, &x, sizeof y); return y; }}"
+
+
+def word(element: DType, dtype: DType) -> tuple[str, str]:
+    """Neighbours in memory as one number, in the order of the machine's bytes. They lie where a number of this type may lie."""
+    s, t, name = c_type(element), c_type(dtype), f"rd_{short(dtype)}_of_{short(element)}"
+    return name, (f"#if defined(__GNUC__)\ntypedef {t} {name}_type __attribute__((may_alias));\n"
+                  f"RD_INLINE {t} {name}(const {s} *p) {{ return *(const {name}_type *)(const void *)p; }}\n#else\n"
+                  f"RD_INLINE {t} {name}(const {s} *p) {{ {t} x; memcpy(&x, p, sizeof x); return x; }}\n#endif")
 
 
 def shift(op: str, dtype: DType) -> tuple[str, str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from ...arith import Analyzer
 from ...intrinsics import TensorIntrin
@@ -117,7 +116,7 @@ class TileProduct:
 
 def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], target: Target) -> Iterator[TileProduct | tuple[str, str]]:
     """The products that a block is, or for an instruction of the same types its name and why that cannot be arranged."""
-    found = _factors(info)
+    found = factors(info)
     if found is None:
         return
     total = str(info.stores[0].buffer.dtype)
@@ -127,11 +126,13 @@ def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], target: 
         data, other = found[factor], found[1 - factor]
         for instruction in tile_instructions(target):
             if instruction.types == (str(data.dtype), str(other.dtype), total):
-                made = _arranged(info, instruction, factor, data, other, is_constant)
+                made = arranged(info, instruction, factor, is_constant)
+                if isinstance(made, TileProduct) and not info.stores[0].steps(info.block.iter_vars[made.columns[-1]].var, 1):
+                    made = "neighbours along its columns do not follow each other in the result"
                 yield (instruction.intrin.name, made) if isinstance(made, str) else made
 
 
-def _factors(info: BlockInfo) -> tuple[tir.Expr, tir.Expr] | None:
+def factors(info: BlockInfo) -> tuple[tir.Expr, tir.Expr] | None:
     """Both factors of the products that a block sums, without conversions to the type of the sum."""
     store = info.block.body
     if type(store) is not tir.BufferStore or type(store.value) is not tir.Add or info.block.init is None:
@@ -144,8 +145,12 @@ def _factors(info: BlockInfo) -> tuple[tir.Expr, tir.Expr] | None:
     return plain(terms[0].a), plain(terms[0].b)
 
 
-def _arranged(info: BlockInfo, instruction: TileInstruction, factor: int, data: tir.Expr, other: tir.Expr, is_constant: Callable[[tir.Buffer], bool]) -> Any:
-    axes = info.block.iter_vars
+def arranged(info: BlockInfo, instruction: TileInstruction, factor: int, is_constant: Callable[[tir.Buffer], bool]) -> TileProduct | str:
+    """The roles of the axes where ``factor`` (0 or 1) of the products is the data, and the other one the constant; or why there are none. The block sums
+    products (``factors``)."""
+    axes, found = info.block.iter_vars, factors(info)
+    assert found is not None
+    data, other = found[factor], found[1 - factor]
     if type(other) is not tir.BufferLoad or not is_constant(other.buffer):
         return f"{other.buffer.name if type(other) is tir.BufferLoad else 'a factor'} is no constant, so it cannot be laid out when the model is compiled"
     weight = Access(other.buffer, other.indices, False)
@@ -171,8 +176,8 @@ def _arranged(info: BlockInfo, instruction: TileInstruction, factor: int, data: 
         return "its data is computed of nothing"
     columns = tuple(sorted((k for k in spatial if k in at), key=lambda k: _far(info.stores[0], axes[k].var)))
     rows = tuple(k for k in spatial if k not in at)
-    if not columns or not info.stores[0].steps(axes[columns[-1]].var, 1):
-        return "neighbours along its columns do not follow each other in the result"
+    if not columns:
+        return "it has no columns"
     slides = lambda k: any(axes[k].var in free_vars(i) and any(axes[r].var in free_vars(i) for r in rows) for i in loads[0].indices)
     by_distance = sorted(reduce, key=lambda k: _far(loads[0], axes[k].var))
     windows, others = (tuple(k for k in by_distance if slides(k) is wanted) for wanted in (True, False))

@@ -83,7 +83,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: TileProduct, prolog
     return Applied(sch, {position: mapping}, choice | grain)
 
 
-def _fused(axes: tuple[int, ...], at: Any, p: TileProduct, wide: Mapping[int, int] | None = None) -> Any:
+def fused(axes: tuple[int, ...], at: Any, p: TileProduct, wide: Mapping[int, int] | None = None) -> Any:
     """Several axes as one, some of them wider than they are."""
     out: Any = tir.index_const(0)
     for k in axes:
@@ -99,7 +99,7 @@ def _layout(p: TileProduct, columns: int) -> tir.IndexMap:
 
     def moved(*i: Any) -> list[Any]:
         at = {k: i[d] for k, d in place.items()}
-        n, k = _fused(p.columns, at, p), _fused(p.reduce, at, p)
+        n, k = fused(p.columns, at, p), fused(p.reduce, at, p)
         width = t.columns * columns
         return [n // width, k // t.products, n % width // t.columns if columns > 1 else 0, k % t.products // t.group, n % t.columns, k % t.group]
 
@@ -111,8 +111,8 @@ def _places(p: TileProduct) -> tir.IndexMap:
     t, wide = p.instruction, wide_extents(p)
 
     def moved(*i: Any) -> list[Any]:
-        k = _fused(p.others, i, p)
-        return [k // t.products, _fused(p.rows, i, p, wide), k % t.products // t.group, k % t.group]
+        k = fused(p.others, i, p)
+        return [k // t.products, fused(p.rows, i, p, wide), k % t.products // t.group, k % t.group]
 
     return tir.IndexMap.from_func(moved, len(p.info.block.iter_vars))
 
@@ -123,7 +123,7 @@ def _tiles(p: TileProduct, choice: Mapping[str, int]) -> tir.IndexMap:
     wide = wide_extents(p) if choice.get("slide") else None
 
     def moved(*i: Any) -> list[Any]:
-        m, n, k = (_fused(axes, i, p, wide) for axes in (p.rows, p.columns, p.reduce))
+        m, n, k = (fused(axes, i, p, wide) for axes in (p.rows, p.columns, p.reduce))
         high, width = t.rows * rows, t.columns * columns
         return [m // high, n // width, k // t.products, m % high // t.rows, n % width // t.columns, m % t.rows, n % t.columns, k % t.products // t.group,
                 k % t.group]

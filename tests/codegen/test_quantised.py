@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What ends kernels of quantised models: floats that are rounded, moved by a zero point and limited, as bytes."""
+
+import os
+
+import numpy as np
+import pytest
+from flat_programs import elementwise
+
+from roundel.codegen.c import quantised
+from roundel.ir import tir
+
+
+@pytest.mark.parametrize("kind", ["c", ""])
+@pytest.mark.parametrize("out, zero, low, high", [("int8", -128.0, -128.0, 127.0), ("int8", 3.0, 3.0, 100.0), ("uint8", 0.0, 0.0, 255.0),
+                                                  ("uint8", 255.0, 0.0, 255.0), ("int8", 16384.0, -500.0, 500.0), ("int8", 0.5, -128.0, 127.0),
+                                                  ("int8", -1e9, -128.0, 127.0)])
+def test_a_rounded_number_with_a_zero_point_between_limits(out, zero, low, high, kind, monkeypatch):
+    monkeypatch.setitem(os.environ, "ROUNDEL_TEST_TARGET", kind)
+    rng = np.random.default_rng(0)
+    ends = [0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, 1.5, 2.5, -0.5, -1.5, 32766.5, 32767.5, -32768.5, 1e9, -1e9, 3e38, 16777217.0, -16511.5,
+            1e-45, 127.5, -127.5]
+    x = np.concatenate([np.array(ends, np.float32), rng.integers(-600, 600, 107).astype(np.float32) / 2])
+    value = lambda x: tir.Max(tir.call("round", x) + tir.const(zero, "float32"), tir.const(low, "float32"))
+    fn = lambda x: tir.cast(tir.Min(value(x), tir.const(high, "float32")), out)
+    with np.errstate(all="ignore"):
+        limited = np.minimum(np.maximum(np.rint(x) + np.float32(zero), np.float32(low)), np.float32(high))
+    np.testing.assert_array_equal(elementwise(fn, x, out=out), _cut(limited, out))
+
+
+def _cut(x, out):
+    info = np.iinfo(out)
+    return np.nan_to_num(np.clip(x, info.min, info.max)).astype(np.int64).astype(out)
+
+
+def test_the_rule_is_for_small_numbers():
+    assert quantised._whole(tir.const(-128.0, "float32")) == -128
+    assert quantised._whole(tir.const(0.5, "float32")) is quantised._whole(tir.const(1e9, "float32")) is None
