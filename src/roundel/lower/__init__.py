@@ -30,6 +30,7 @@ from .fixed_vectors import fixed_vectors
 from .flat import check_flat
 from .flatten_accesses import flatten_accesses
 from .hoist_conditions import hoist_conditions
+from .hoist_values import hoist_values
 from .kernel_pass import is_kernel, kernel_pass
 from .lower_blocks import lower_blocks
 from .narrow_indices import narrow_indices
@@ -74,6 +75,7 @@ PIPELINE = [
     unroll,
     simplify,
     shared_vectors,
+    hoist_values,
     register_tiles,
     unmask_registers,
     outline_tasks,
@@ -98,6 +100,7 @@ __all__ = [
     "explicit_shape_params",
     "flatten_accesses",
     "hoist_conditions",
+    "hoist_values",
     "is_kernel",
     "kernel_pass",
     "lower",
