@@ -42,6 +42,26 @@ def test_what_has_a_schedule_stays_as_it_is():
     assert rd.auto_schedule(again) is again
 
 
+def test_a_variable_of_one_point_is_no_schedule():
+    @T.prim_func
+    def running(x: T.Buffer((5, 40), "float32"), y: T.Buffer((5, 40), "float32")):
+        for j in range(40):
+            with T.block("scan"):
+                vj = T.axis.spatial(40, j)
+                total = T.alloc_buffer((1,), "float32", scope="local")
+                total[0] = T.float32(0)
+                for i in range(5):
+                    total[0] = total[0] + x[i, vj]
+                    y[i, vj] = total[0]
+
+    assert is_unscheduled(running)
+    func = rd.auto_schedule(running, target="x86-64-v3")
+    assert func.attrs["scheduled"] == "points" and "vectorized" in func.script()
+    x, y = np.ones((5, 40), np.float32), np.empty((5, 40), np.float32)
+    rd.build(rd.auto_schedule(running))["running"](x, y)
+    np.testing.assert_array_equal(y, np.cumsum(x, 0))
+
+
 def test_for_another_machine():
     wide, narrow = (rd.auto_schedule(product(96), target=t).script() for t in ("x86-64-v4", "x86-64-v2"))
     assert wide != narrow

@@ -45,15 +45,21 @@ def once_for_all(key: Any, make: Callable[[], T]) -> T:
 
 def is_unscheduled(func: tir.PrimFunc) -> bool:
     """Whether a program in block form has had no step of a schedule that somebody chose: its loops run one after another, and nothing is kept in
-    registers or in memory that threads share."""
+    registers or in memory that threads share, but for what a block of several statements keeps for itself."""
     if func.root_block is None or "scheduled" in func.attrs:
         return False
     for node in statements(func.body):
         if isinstance(node, tir.For) and node.kind is not tir.ForKind.SERIAL:
             return False
-        if isinstance(node, tir.Block) and any(b.scope not in ("global", "") for b in node.alloc_buffers):
+        if isinstance(node, tir.Block) and not {b.scope for b in node.alloc_buffers} <= _own_scopes(node, func):
             return False
     return True
+
+
+def _own_scopes(block: tir.Block, func: tir.PrimFunc) -> set[str]:
+    """Where a block may allocate without anybody having chosen it: variables of one point of a scan or of a small solve are in registers."""
+    is_point = block is not func.root_block and not any(isinstance(n, tir.Block) for n in statements(block.body))
+    return {"global", "", "local"} if is_point else {"global", ""}
 
 
 @dataclass(frozen=True, eq=False)
