@@ -31,6 +31,8 @@ FEW = 16     # a table with this many times fewer elements than what is looked u
 MANY = 16    # parallel iterations that are enough
 ASSUMED = 256  # of symbolic extents of a row
 MUCH = 4       # arithmetic (as BlockInfo.cost counts) for each element that is gathered
+LONG = 20      # ... of a chain of functions that waits for itself, unless several vectors go through it side by side
+BESIDE = (4, 2)
 
 
 @rule
@@ -138,8 +140,21 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Target) -> None:
 
 
 def _lanes(info: BlockInfo, target: Target) -> int:
-    """Of vectors along the last axis."""
-    return lanes_of([a for a in info.accesses if info.spatial and not a.steps(info.spatial[-1].var, 0)] or info.accesses, target)
+    """Of vectors along the last axis, or of several of them side by side."""
+    lanes = lanes_of([a for a in info.accesses if info.spatial and not a.steps(info.spatial[-1].var, 0)] or info.accesses, target)
+    return lanes * _beside(info, lanes)
+
+
+def _beside(info: BlockInfo, lanes: int) -> int:
+    """How many vectors go through a block side by side: several where the window of instructions that a core looks ahead is too short to begin the next
+    one before the last one is done, and where they compute hardly more elements than there are."""
+    if lanes == 1 or not info.spatial or info.cost < LONG:
+        return 1
+    last, extent = info.spatial[-1].var, product([extent_of(a) for a in info.spatial[-_flat_suffix(info) :]], ASSUMED)
+    if not all(a.steps(last, 0) or a.steps(last, 1) for a in info.accesses):
+        return 1
+    computed = lambda width: -(-extent // width) * width
+    return next((k for k in BESIDE if 10 * computed(k * lanes) <= 11 * computed(lanes)), 1)
 
 
 def _in_vectors(info: BlockInfo, lanes: int, is_looked_up: Callable[[Access], bool]) -> bool:
