@@ -156,11 +156,11 @@ MODELS = {
 }
 
 
-def results(names: list[str], machines: list[str], folder: Path, done: set[tuple[str, str, str, int]], seconds: float) -> Iterator[Result]:
+def results(names: list[str], machines: list[str], forms: list[str], folder: Path, done: set[tuple[str, str, str, int]], seconds: float) -> Iterator[Result]:
     """What there is to find out beside what is ``done``; ``folder`` keeps exported models, ``seconds`` limit one call."""
     for name in names:
         real = MODELS[name]
-        left = [(m, f, b) for m in machines for f in FORMS for b in real.batches if (name, m, f, b) not in done]
+        left = [(m, f, b) for m in machines for f in forms for b in real.batches if (name, m, f, b) not in done]
         if not left:
             continue
         file = real.file(folder)
@@ -238,6 +238,7 @@ def main() -> int:
     parser.add_argument("results", type=Path, help="the file of results, which is added to")
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--machines", nargs="*", default=list(MACHINES), choices=list(EVERY), help="default: those that are not for one file for several")
+    parser.add_argument("--forms", nargs="*", default=list(FORMS), choices=FORMS)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir(), "roundel-real-models"), help="where exported models are kept")
     parser.add_argument("--seconds", type=float, default=600, help="the most that a call may take")
     parser.add_argument("--table", action="store_true", help="only show what the file has")
@@ -248,7 +249,7 @@ def main() -> int:
         names = [n for n in given.models if find_spec(MODELS[n].package) is not None]
         machines = [m for m in given.machines if not EVERY[m].missing()]
         done = {(r.model, r.machine, r.form, r.batch) for r in rows}
-        for row in results(names, machines, given.folder, done, given.seconds):
+        for row in results(names, machines, given.forms, given.folder, done, given.seconds):
             rows.append(row)
             with given.results.open("a") as sink:
                 sink.write(json.dumps(asdict(row)) + "\n")

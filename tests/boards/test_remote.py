@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 
 import numpy as np
 import onnx
@@ -99,16 +100,21 @@ def test_boards_as_users_write_them():
             Board.of(text)
 
 
+def stand_ins(folder, board, monkeypatch, shell="sh -c"):
+    """ssh and scp, by which commands run here and make their folders in that of the board."""
+    (folder / "ssh").write_text(f'#!/bin/sh\nfor last; do :; done\nexport TMPDIR={board}\nexec {shell} "$last"\n')
+    (folder / "scp").write_text('#!/bin/sh\nshift 2; shift; shift 2\nfor to; do :; done\nto=${to#*:}\n'
+                                'while [ $# -gt 1 ]; do eval "cp ${1#*:} $to"; shift; done\n')
+    for name in ("ssh", "scp"):
+        (folder / name).chmod(stat.S_IRWXU)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
 def test_over_ssh(model, tmp_path, monkeypatch):
     """A stand-in for ssh and scp, which runs commands in a folder of its own: what they would be asked to do is what counts."""
     board = tmp_path / "board"
     board.mkdir()
-    (tmp_path / "ssh").write_text(f'#!/bin/sh\nfor last; do :; done\nexport TMPDIR={board}\nexec sh -c "$last"\n')
-    (tmp_path / "scp").write_text('#!/bin/sh\nshift 2; shift; shift 2\nfor to; do :; done\nto=${to#*:}\n'
-                                  'while [ $# -gt 1 ]; do eval "cp ${1#*:} $to"; shift; done\n')
-    for name in ("ssh", "scp"):
-        (tmp_path / name).chmod(stat.S_IRWXU)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    stand_ins(tmp_path, board, monkeypatch)
     here = rd.compile(model)
     x = inputs(2)
     remote = RemoteModel(here, "ssh://pi@board:2222")
@@ -116,3 +122,23 @@ def test_over_ssh(model, tmp_path, monkeypatch):
     with pytest.raises(CallError, match="(?s)the program failed on ssh://pi@board.*17"):
         remote(np.zeros((1, 3, 18, 19), np.float32), np.float32(1))
     assert not list(board.iterdir())  # nothing is left there
+
+
+@pytest.mark.parametrize("ends, message", [("sleep 60", "did not end within 1 seconds"), ("kill -SEGV $$", "SIGSEGV"), ("exit 3", "status 3")])
+def test_a_program_that_dies_on_a_board_or_never_ends(tmp_path, monkeypatch, ends, message):
+    """The board goes on with what it was asked for when ssh ends (``setsid``): the program must be ended there, too."""
+    board, folder, number = tmp_path / "board", tmp_path / "folder", tmp_path / "number"
+    board.mkdir(), folder.mkdir()
+    stand_ins(tmp_path, board, monkeypatch, "setsid -w sh -c")
+    (folder / "program").write_text(f"#!/bin/sh\necho $$ > {number}\n{'exec ' * ends.startswith('sleep')}{ends}\n")
+    (folder / "program").chmod(stat.S_IRWXU)
+    with pytest.raises(CallError, match=message):
+        Board.of("ssh://pi@board").run(folder, "program", [], 1)
+    assert not list(board.iterdir())
+    for _ in range(500):  # its parent there has still to take notice
+        try:
+            os.kill(int(number.read_text()), 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.01)
+    raise AssertionError("the program goes on")

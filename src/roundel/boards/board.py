@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
@@ -15,6 +16,7 @@ from pathlib import Path
 from ..ir.errors import CallError, OptionError
 
 _SSH = "ssh://"
+_NUMBER, _CLEANING = "process.number", 30.0  # the file in which the program's process is told; seconds for removing what is left
 _QUIET = ("-o", "BatchMode=yes")  # ssh asks nobody for a password
 
 
@@ -60,11 +62,18 @@ class Board:
             raise CallError(f"{self.host} made no folder for the program", why=f"it said {place[:200]!r}")
         try:
             self._copy([str(p) for p in sorted(folder.iterdir())], f"{self.host}:{place}/", timeout)
-            command = f"cd {shlex.quote(place)} && {shlex.join([*self.prefix, './' + program, *arguments])}"
-            self._finish([*self._ssh(), command], timeout)
+            called = shlex.join([*self.prefix, "./" + program, *arguments])
+            self._finish([*self._ssh(), f"cd {shlex.quote(place)} && {{ {called} & echo $! > {_NUMBER}; wait $!; }}"], timeout)
             self._copy([f"{self.host}:{place}/*.out"], str(folder), timeout)
         finally:
-            subprocess.run([*self._ssh(), f"rm -rf {shlex.quote(place)}"], capture_output=True, timeout=timeout, check=False)
+            self._clean(place)
+
+    def _clean(self, place: str) -> None:
+        """Remove a folder of the board, and end the program there: one whose time is over goes on when ssh ends. A board that has gone is left alone."""
+        quoted = shlex.quote(place)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run([*self._ssh(), f"kill -9 $(cat {quoted}/{_NUMBER}) 2> /dev/null; rm -rf {quoted}"], stdin=subprocess.DEVNULL,
+                           capture_output=True, timeout=_CLEANING, check=False)
 
     def _ssh(self) -> list[str]:
         return ["ssh", *_QUIET, "-p", str(self.port), self.host]
@@ -79,8 +88,7 @@ class Board:
             try:
                 out, said = process.communicate(timeout=timeout)
             except BaseException as error:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.communicate()
+                os.killpg(process.pid, signal.SIGKILL)  # its output is not read to the end: one that left the group may keep it open
                 if isinstance(error, subprocess.TimeoutExpired):
                     raise CallError(f"the program did not end within {timeout:g} seconds on {self}", hint="give it more time, or a smaller input") from None
                 raise
