@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Does this CPU have the named features? A file built for a newer one gives an error, not an illegal instruction. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "os.h"
@@ -53,8 +54,13 @@ static int has_feature(const char *name) {
 }
 #elif defined(__aarch64__) && defined(__linux__)
 #include <sys/auxv.h>
+#include <sys/prctl.h>
 
 static int has_feature(const char *name) {
+  if (strncmp(name, "sve", 3) == 0 && strlen(name) >= 6) { /* sve256: vectors of just so many bits */
+    int length = prctl(51 /* PR_SVE_GET_VL */);
+    return length >= 0 && (length & 0xFFFF) * 8 == atoi(name + 3);
+  }
   static const struct { const char *name; uint32_t bit; int second; } known[] = {
       {"neon", 1, 0},   {"aes", 3, 0},  {"crc", 7, 0}, {"lse", 8, 0},   {"fullfp16", 10, 0}, {"rdm", 12, 0},
       {"dotprod", 20, 0}, {"sve", 22, 0}, {"sve2", 1, 1}, {"i8mm", 13, 1}, {"bf16", 14, 1},

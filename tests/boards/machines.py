@@ -30,6 +30,7 @@ class Emulated:
 MACHINES = {
     "aarch64": Emulated("cortex-a53", "qemu-aarch64-static -cpu cortex-a53", "aarch64-linux-gnu-gcc"),
     "aarch64 with everything": Emulated("neoverse-v1", "qemu-aarch64-static -cpu max", "aarch64-linux-gnu-gcc"),
+    "aarch64 with vectors of 256 bits": Emulated("neoverse-v1-sve", "qemu-aarch64-static -cpu max,sve-default-vector-length=32", "aarch64-linux-gnu-gcc"),
     "armv7": Emulated("cortex-a7", "qemu-arm-static -cpu cortex-a7", "arm-linux-gnueabihf-gcc"),
     "riscv64": Emulated("rv64gc", "qemu-riscv64-static", "riscv64-linux-gnu-gcc"),
     "riscv64 with vectors of 128 bits": Emulated("rv64gcv", "qemu-riscv64-static -cpu rv64,v=true,vlen=128,vext_spec=v1.0", "riscv64-linux-gnu-gcc"),

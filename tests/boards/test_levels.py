@@ -129,6 +129,7 @@ NEWER = [  # a target, a machine that has not all of it, and what it lacks
     (Emulated("armv8.2-a", "qemu-aarch64-static -cpu cortex-a72", "aarch64-linux-gnu-gcc"), "dotprod"),
     (Emulated("armv8.6-a", "qemu-aarch64-static -cpu cortex-a76", "aarch64-linux-gnu-gcc"), "i8mm"),
     (Emulated("neoverse-v1", "qemu-aarch64-static -cpu max,sve=off", "aarch64-linux-gnu-gcc"), "sve"),
+    (Emulated("neoverse-v1-sve", "qemu-aarch64-static -cpu max,sve-default-vector-length=16", "aarch64-linux-gnu-gcc"), "sve256"),
     (Emulated("cortex-a7", "qemu-arm-static -cpu cortex-a9", "arm-linux-gnueabihf-gcc"), "vfp4"),
     (Emulated("rv64gcv", "qemu-riscv64-static -cpu rv64,v=false", "riscv64-linux-gnu-gcc"), "v"),
 ]

@@ -141,6 +141,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "znver5": _machine(_ZEN5, _X86, _AMD_V4 + ",avxvnni,avx512vp2intersect", 64, 32, 4, 2, 48 * K, 1 * M, 32 * M, 4.0, 45, 450),
     "neoverse-n1": _machine(_N1, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 1 * M, 32 * M, 2.6, 20, 150),
     "neoverse-v1": _machine(_V1, _ARM, _NEON + ",bf16,i8mm,sve", 16, 32, 4, 4, 64 * K, 1 * M, 32 * M, 2.6, 25, 240),
+    "neoverse-v1-sve": _machine(_V1, _ARM, _NEON + ",bf16,i8mm,sve,sve256", 32, 32, 4, 2, 64 * K, 1 * M, 32 * M, 2.6, 25, 240, cpu="neoverse-v1"),
     "i686": _machine(_ANY_X86, _X86_32, "sse2", 16, 8, 4, 1, 32 * K, 256 * K, 2 * M, 2.0, 5, 8, cpu="pentium4"),
     "cortex-a7": _machine(_A7, _ARM_32, "neon,vfp4", 16, 16, 8, 1, 32 * K, 256 * K, 0, 1.0, 1.5, 2),  # a multiply-add of four lanes takes two cycles at least
     "armv8-a": _machine(_A72, _ARM, "neon", 16, 32, 7, 1, 32 * K, 512 * K, 0, 1.8, 5, 8, cpu="generic"),

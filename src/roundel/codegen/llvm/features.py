@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 
 from ...target.spec import MachineSpec
@@ -31,6 +32,9 @@ CHECKED = (
     "dotprod",
     "i8mm",
     "sve",
+    "sve128",
+    "sve256",
+    "sve512",
     "bf16",
     "fullfp16",
     "avx512bitalg",
@@ -59,6 +63,20 @@ CHECKED = (
     "vfp4",
     "xop",
 )
+
+_SVE_LENGTH = re.compile(r"sve(128|256|512)")  # bits of SVE's vectors, which LLVM is told by an attribute of functions
+
+
+def of_llvm(features: str) -> str:
+    """Signed features with commas between them, without the names that only Roundel has: ``sve256``."""
+    return ",".join(f for f in features.split(",") if not _SVE_LENGTH.fullmatch(f[1:]))
+
+
+def vector_length(features: Collection[str]) -> str:
+    """The attribute of functions for machines whose scalable vectors all have one length: empty, or `` vscale_range(2,2)`` for vectors of 256 bits."""
+    found = next(filter(None, map(_SVE_LENGTH.fullmatch, features)), None)
+    return f" vscale_range({int(found[1]) // 128},{int(found[1]) // 128})" if found else ""
+
 
 _BY_NAME = {"amx-int8": ("llvm.x86.tdpbss", "llvm.x86.tdpbsu", "llvm.x86.tdpbus", "llvm.x86.tdpbuu"), "amx-bf16": ("llvm.x86.tdpbf16",)}
 """Those of which only instructions have a use that programs call by name, as starts of LLVM's names of these."""

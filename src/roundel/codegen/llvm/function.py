@@ -18,6 +18,7 @@ from ...lower.facts import Facts, written_data
 from ..storage import buffer_bytes, element_bytes
 from . import arithmetic, convert, host, intrinsics, memory  # noqa: F401  (they register what they write)
 from .emitter import Emitter, Platform
+from .features import vector_length
 from .statements import write_scratch
 from .types import llvm_type
 
@@ -59,10 +60,11 @@ def emit_function(
     em.finish_entry(write_scratch(em))
     body = em.text()
     signature = ", ".join(f"{p.type}{p.facts} {p.register}" for p in params)
+    length = vector_length(platform.features)
     if kind == "task":
-        text = f"define internal void @{name}.body({signature}) nounwind {{\n{body}\n}}\n" + _task_wrapper(name, params)
+        text = f"define internal void @{name}.body({signature}) nounwind{length} {{\n{body}\n}}\n" + _task_wrapper(name, params)
     else:
-        text = f"define {result} @{name}({signature}){'' if kind == 'host' else ' nounwind'} {{\n{body}\n}}"
+        text = f"define {result} @{name}({signature}){'' if kind == 'host' else ' nounwind'}{length} {{\n{body}\n}}"
     return Piece(text, em.declares, em.globals, "load <" in body or "store <" in body)
 
 

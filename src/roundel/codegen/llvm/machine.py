@@ -19,6 +19,7 @@ from typing import Any
 
 from ...ir.errors import BuildError, OptionError
 from ...target.spec import MachineSpec
+from .features import of_llvm
 
 _ASK = """
 import sys
@@ -60,7 +61,7 @@ def _machine(spec: MachineSpec) -> Any:
     placed = ("static", "default") if spec.ending == ".wasm" else ("pic", "small")
     return llvm.Target.from_triple(spec.triple).create_target_machine(
         cpu=spec.cpu,
-        features=spec.features,
+        features=of_llvm(spec.features),
         opt=spec.level,
         reloc=placed[0],
         codemodel=placed[1],
@@ -70,7 +71,7 @@ def _machine(spec: MachineSpec) -> Any:
 @functools.cache
 def check_processor(triple: str, cpu: str, features: str = "") -> None:
     """Raises OptionError unless LLVM knows all three. It is asked in another process: a name that it does not know may end the process later."""
-    said = _answer(triple, cpu, features)
+    said = _answer(triple, cpu, of_llvm(features))
     if "No available targets" in said:
         raise OptionError(f"there is no machine {triple!r}", hint="-mtriple is such as x86_64-unknown-linux-gnu; see `roundel targets`")
     for kind, option, wrong in (("processor", "-mcpu", _UNKNOWN_PROCESSOR.findall(said)), ("feature", "-mattr", _UNKNOWN_FEATURE.findall(said))):
