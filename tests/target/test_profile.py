@@ -17,8 +17,9 @@ from roundel.builder import BlockBuilder
 from roundel.driver import target_of
 from roundel.ir import IRModule, graph, options
 from roundel.ops import make
-from roundel.target import Target, peak, profile
+from roundel.target import Target, host, peak, profile
 from roundel.target.host import described, host_for
+from roundel.target.machines import MACHINES
 from roundel.target.profile import Profile
 from roundel.target.target import L2, L3, MEMORY
 
@@ -88,6 +89,20 @@ def test_what_is_not_plausible_is_not_believed(monkeypatch):
     monkeypatch.setattr(peak, "best_rate", lambda work, seconds: 1e-3)
     found = profile.measure(described())
     assert set(found.doubted) == set(profile.PLAUSIBLE) and found.of(described()).with_(all_dram_gbs=described().all_dram_gbs) == described()
+
+
+def test_a_virtual_machine_is_told_of_a_cache_that_it_shares(monkeypatch):
+    """By the table's rates it has what the table tells; the rest is measured."""
+    told = MACHINES["sapphirerapids"]["l3_bytes"] * 8
+    answer = {"cpu": "sapphirerapids", "triple": "x86_64-unknown-linux-gnu", "features": MACHINES["sapphirerapids"]["features"]}
+    monkeypatch.setattr(host, "_ask_llvm", lambda: answer)
+    monkeypatch.setattr(host, "_caches", lambda: {"l3_bytes": told})
+    for flags, expected in (("flags : fpu hypervisor", told // 8), ("flags : fpu", told)):
+        monkeypatch.setattr(host, "_cpuinfo_head", lambda flags=flags: flags)
+        assert host.described.__wrapped__().l3_bytes == expected
+    monkeypatch.setattr(peak, "best_rate", lambda work, seconds: 100.0)
+    table = described().with_(l3_bytes=told // 8)
+    assert profile._room(table, told, peak.Memory(1 << 20), 100.0, 10.0, lambda: 0.0) == told
 
 
 def test_nothing_is_measured_that_decides_nothing(anew):

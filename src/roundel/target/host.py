@@ -54,17 +54,30 @@ def described() -> Target:
     known = _ask_llvm()
     cpu = _named(known["cpu"], set(known["features"])) if _is_x86() else known["cpu"]
     base = MACHINES.get(cpu) or (MACHINES[_nearest(set(known["features"]))] if _is_x86() else {})
+    caches = _caches()
+    if _is_virtual() and {"l3_bytes"} <= caches.keys() & base.keys():
+        caches["l3_bytes"] = min(caches["l3_bytes"], base["l3_bytes"])
     found = {
         "triple": known["triple"],
         "features": tuple(f for f in known["features"] if not f.startswith("amx-") or _allows_tiles()),
         "cores": usable_cores(),
-        **_caches(),
+        **caches,
         **_frequency(),
     }
     vector = {} if not _is_x86() else _x86_vectors(set(known["features"]), base)
     return Target(
         {**{k: v for k, v in base.items() if k != "cpu"}, **found, **vector, "kind": "llvm", "cpu": cpu}
     )
+
+
+def last_cache() -> int:
+    """Bytes of the last cache that the system tells of, which others may use too (`roundel.target.profile` measures what is left); 0 where it tells none."""
+    return _caches().get("l3_bytes", 0)
+
+
+def _is_virtual() -> bool:
+    """Whether this is a virtual machine: it is told of the whole last cache of a processor that it shares with strangers."""
+    return "hypervisor" in _cpuinfo_head().split()
 
 
 def _is_x86() -> bool:

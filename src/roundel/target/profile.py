@@ -191,8 +191,11 @@ def _from_json(content: bytes) -> Profile:
 def measure(table: Target, seconds: float = SECONDS) -> Profile:
     """Measure this machine, which ``table`` describes. Each figure is the best of short rounds by CPU time, so that others on the machine
     disturb little; one outside of what is plausible is measured again, and if it stays there it is 0, so that the table's is used."""
+    from .host import last_cache
+
     begun = time.perf_counter()
-    large = peak.Memory(max(4 * min(table.l3_bytes, LARGEST // 4), LARGEST // 2))
+    told = max(table.l3_bytes, last_cache()) if table.l3_bytes else 0
+    large = peak.Memory(max(4 * min(told, LARGEST // 4), LARGEST // 2))
     left = lambda share: max((seconds - (time.perf_counter() - begun)) * share, 0.0)
     beyond = table.l2_bytes + min(table.l3_bytes, 4 * table.l2_bytes) >> 1
     works: dict[str, Callable[[], peak.Work]] = {
@@ -220,7 +223,7 @@ def measure(table: Target, seconds: float = SECONDS) -> Profile:
             doubted += [] if plausible(name, again, table) else [name]
     figures.setdefault("l3_gbs", figures["dram_gbs"])
     known = not {"l3_gbs", "dram_gbs"} & {*doubted}
-    room = _room(table, large, figures["l3_gbs"], figures["dram_gbs"], partial(left, 0.15)) if known else table.l3_bytes
+    room = _room(table, told, large, figures["l3_gbs"], figures["dram_gbs"], partial(left, 0.15)) if known else table.l3_bytes
     together = {"all_gflops": figures["gflops"], "all_dram_gbs": figures["dram_gbs"]}
     if table.cores > 1:
         each = large.nbytes // table.cores
@@ -247,14 +250,15 @@ def expected(name: str, table: Target) -> float:
     return table.peak_gflops() if name == "gflops" else float(getattr(table, name))
 
 
-def _room(table: Target, memory: peak.Memory, near: float, far: float, left: Callable[[], float]) -> int:
-    """How much of the last cache there is for one core: the largest of its halves, quarters, ... that data of half the size is read from
-    at a rate nearer to that of the cache than to that of memory. Others use it too, and a virtual machine may be told of what it does not have."""
-    if not table.l3_bytes or near <= far or not far:
+def _room(table: Target, told: int, memory: peak.Memory, near: float, far: float, left: Callable[[], float]) -> int:
+    """How much of the last cache, of ``told`` bytes, there is for one core: the largest of its halves, quarters, ... that data of half the size is
+    read from at a rate nearer to that of the cache than to that of memory. Others use it too, and a virtual machine may be told of what it does not
+    have."""
+    if not told or near <= far or not far:
         return table.l3_bytes
-    size = min(table.l3_bytes, memory.nbytes)
+    size = min(told, memory.nbytes)
     while size > 4 * table.l2_bytes:
         if peak.best_rate(peak.read_work(table, memory, int(size * NEAR_SHARE)), left()) ** 2 >= near * far:
             break
         size //= 2
-    return table.l3_bytes if size == memory.nbytes else size
+    return told if size == memory.nbytes else size
