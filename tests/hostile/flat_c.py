@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random programs scheduled and lowered: the same flat loops as C, as LLVM's code and in the interpreter give the same results."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from fuzz.tensor_programs import Drawn, draw
+from roundel.build import build
+from roundel.interp import interpret
+from roundel.ir import IRModule
+from roundel.lower import lower
+from roundel.strategy.pack_constants import relayout
+from roundel.strategy.schedule_module import schedule_program
+from roundel.target import Target
+
+from .attempts import attempts
+
+TARGETS = ("x86-64", "x86-64-v3", "llvm -mcpu=x86-64 -vector-width=32")  # wider vectors are not every machine's
+BATCH = 40  # programs of one file of C
+
+
+def attack(count: int, seed: int) -> Iterator[str]:
+    """``count`` programs, some in a file; errors and unequal results are findings."""
+    rng, batch = random.Random(seed), []
+    for k in attempts(range(count)):
+        drawn, target = draw(seed * 1_000_003 + k), rng.choice(TARGETS)
+        made, layouts = schedule_program(drawn.func, Target(target), drawn.constants)
+        batch.append((f"{drawn.family}, program {seed * 1_000_003 + k} for {target}", drawn, made, layouts))
+        if len(batch) == BATCH or k == count - 1:
+            yield from _unequal(batch)
+            batch = []
+
+
+def _unequal(batch: list[tuple[str, Drawn, Any, Any]]) -> Iterator[str]:
+    flat = lower(IRModule({f"program{k}": made.with_attr("global_symbol", f"program{k}") for k, (_, _, made, _) in enumerate(batch)}))
+    ways = {"C": build(flat, "c", pipeline=()), "LLVM": build(flat, None, pipeline=()), "the interpreter": interpret(flat)}
+    for k, (where, drawn, made, layouts) in enumerate(batch):
+        arrays = drawn.arrays(np.random.default_rng(k))
+        laid = [relayout(a, layouts[n], [x.value for x in made.buffer_params[n].shape]) if n in layouts else a for n, a in enumerate(arrays)]
+        results = {}
+        for way, run in ways.items():
+            results[way] = laid[-1].copy()
+            run[f"program{k}"](*laid[:-1], results[way])
+        wanted = results.pop("the interpreter")
+        scale = float(np.nanmax(np.abs(wanted.astype(np.float64)), initial=1.0))
+        yield from (f"{where}: {way} differs from the interpreter by {np.nanmax(np.abs(found - wanted))}" for way, found in results.items()
+                    if not np.allclose(found, wanted, rtol=1e-4, atol=1e-5 * scale, equal_nan=True))
