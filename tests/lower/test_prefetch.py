@@ -6,14 +6,15 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 
 from roundel import te
 from roundel.arith import Analyzer
 from roundel.build import compile_module
 from roundel.ir import IRModule, tir
 from roundel.ir.dtype import INT64
-from roundel.ir.visit import free_vars, substitute, walk
-from roundel.lower import lower
+from roundel.ir.visit import free_vars, statements, substitute, walk
+from roundel.lower import lower, lower_blocks, prefetch, widen_indices
 from roundel.lower.prefetch import _shares
 from roundel.schedule import Schedule
 from roundel.strategy.choose import attempt
@@ -73,6 +74,47 @@ def test_passes_whose_number_the_run_knows_share_all_lines():
     for n in range(1, 40):
         each, taking = (Analyzer().value(substitute(e, {passes: tir.index_const(n)})) for e in (count, parts))
         assert each * taking >= 12 and taking <= n and each * (taking - 1) < 12 and each <= 2 * -(-12 // n)
+
+
+def _symbolic(unroll):
+    n = tir.Var("n", INT64, True)
+    a, b = te.placeholder((n, 16), "float32", "A"), te.placeholder((4, 16, 16), "float32", "B")
+    k = te.reduce_axis((0, 16), "k")
+    c = te.compute((4, n, 16), lambda p, i, j: te.sum(a[i, k.var] * b[p, k.var, j], axis=k), "C")
+    sch = Schedule(te.create_prim_func([a, b, c]).with_attr("global_symbol", "f"))
+    panel, i, j, k = sch.get_loops(sch.get_block("C"))
+    io, ii = sch.split(i, [None, 4])
+    ko, ki = sch.split(k, [None, unroll])
+    sch.reorder(panel, io, ko, ki, ii, j)
+    sch.annotate(io, "prefetch", ("B", 16 * 16, unroll * 16))
+    sch.unroll(ki)
+    sch.unroll(ii)
+    sch.vectorize(j)
+    return sch.func
+
+
+def _places(stmt, known):
+    """The elements whose lines are fetched, in order."""
+    value = lambda e: Analyzer().value(substitute(e, {v: tir.index_const(x) for v, x in known.items()}))
+    kind = type(stmt)
+    if kind is tir.For:
+        first = value(stmt.min)
+        return [x for i in range(value(stmt.extent)) for x in _places(stmt.body, known | {stmt.loop_var: first + i})]
+    if kind is tir.If:
+        return _places(stmt.then_case, known) if value(stmt.condition) else []
+    if kind is tir.Evaluate and type(stmt.value) is tir.Call and stmt.value.op == "prefetch":
+        return [value(stmt.value.args[0].indices[0])]
+    return [x for s in stmt._below() if isinstance(s, tir.Stmt) for x in _places(s, known)]
+
+
+@pytest.mark.parametrize("unroll", [1, 4])
+def test_all_lines_of_the_next_panel_are_fetched_in_however_many_passes(unroll):
+    made = prefetch(widen_indices(lower_blocks(IRModule({"f": _symbolic(unroll)}, {"target": Target("znver4")}))))["f"]
+    panel, passes, *_ = [x for x in statements(made.body) if type(x) is tir.For]
+    (n,) = free_vars(passes.extent)
+    for rows in (1, 5, 11):
+        lines = {x // 16 - 16 for x in _places(passes, {panel.loop_var: 0, n: rows})}
+        assert set(range(16)) <= lines and max(lines) <= 16 + 64 + unroll
 
 
 def test_iterations_inside_take_turns():

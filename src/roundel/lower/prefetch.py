@@ -8,7 +8,7 @@ The hardware's prefetchers stop at the end of a page of memory, so panels of con
 through ``step`` of its elements in each iteration, and each iteration of the annotated loop passes over the same elements again. In pass
 p of P, the innermost loop fetches the p-th part of those elements, ``ahead`` elements further on, so that after P passes all of them were
 fetched once. P is ``passes``, or the trip count of the annotated loop where that is 0: one that only the run knows decides there how many
-lines each iteration fetches. The annotated loop may be the innermost one itself.
+lines each iteration fetches, and between which of its steps. The annotated loop may be the innermost one itself.
 Where the last dimensions of the buffer are together a panel of ``ahead`` elements, which several loops go through, the parts are those of the next
 panel: in each pass the fetches follow each other in memory at an even pace, which hardware keeps up with. A few lines out of each stretch of the
 panel are slower, by up to 8 % where ResNet-18's weights come from a far cache.
@@ -35,13 +35,14 @@ from .loop_facts import inside
 from .statements import StatementRewriter
 
 NEAR, SECOND = 3, 2  # into all caches; into the second-level cache: of a convolution's panels, which the first does not keep until they are used
+MANY_PASSES_LINES = 2  # that an iteration fetches where passes are many
 _CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
 
 
 class _Prefetch(StatementRewriter):
-    def __init__(self, line_bytes: int) -> None:
+    def __init__(self, target: Target) -> None:
         self.an = Analyzer()
-        self.line_bytes = line_bytes
+        self.line_bytes, self.page_bytes = target.line_bytes, target.page_bytes
         self.passes: list[tir.For] = []
         self.lines: tir.For | None = None
 
@@ -73,20 +74,41 @@ class _Prefetch(StatementRewriter):
         for inner in passes[1:]:
             number, trips = number * inner.extent.value + inner.loop_var - inner.min, self.an.simplify(trips * inner.extent.value)
         lines = -(-step // line)
-        if type(trips) is tir.IntImm:
-            count, kind = tir.index_const(-(-lines // trips.value)), tir.ForKind.UNROLLED
+        known = type(trips) is tir.IntImm
+        if known:
+            count = tir.index_const(-(-lines // trips.value))
             number = number % -(-lines // count.value)
         else:
             count, parts = _shares(lines, trips)
-            number, kind = tir.min_(number, parts - 1), tir.ForKind.SERIAL
+            number = tir.min_(number, parts - 1)
         turn, start, cache = number * loop.extent + loop.loop_var - loop.min, at, NEAR
         if within is not None and ahead % step == 0 and _number(trips) != 1:
             cache = NEAR if _number(loop.extent) == ahead // step else SECOND
             turn, start = number * (ahead // step) + within // step + loop.loop_var - loop.min, at - within
+        first = self.an.simplify(start + ahead + turn * (count * line))
+        if not known:
+            return self.spread(loop, flat, first, count, lines, cache)
         share = Var("share", DType("int64"))
-        where = self.an.simplify(start + ahead + turn * (count * line)) + share * line
-        wanted = tir.For(share, tir.index_const(0), count, kind, _fetch(flat, where, cache))
+        wanted = tir.For(share, tir.index_const(0), count, tir.ForKind.UNROLLED, _fetch(flat, first + share * line, cache))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))
+
+    def spread(self, loop: tir.For, flat: tir.Buffer, first: tir.Expr, count: tir.Expr, lines: int, cache: int) -> tir.For:
+        """Fetch ``count`` lines, of all ``lines`` that an iteration reads, from the element ``first`` on. One or two mean many passes. Where
+        they are more, memory is what is waited for: fetches stand between the steps that are written out, so that they do not wait for a place
+        all at once, and one more reaches into the next page, where the hardware's prefetchers begin again. There are as many as one pass
+        needs; of more passes, some fetch the same line. (A loop of as many as are needed would stand between the registers of one
+        iteration and those of the next.)"""
+        line = self.line(flat)
+        written = _written_out(loop.body)
+        steps, step = (written.extent.value, written.loop_var - written.min) if written else (1, tir.index_const(0))
+        each = -(-lines // steps)
+        apart = tir.floordiv(count * line + (each * steps - 1), each * steps)
+        few = count > MANY_PASSES_LINES
+        share = tir.If(few, tir.seq(*(_fetch(flat, first + (step + k * steps) * apart, cache) for k in range(each))))
+        beyond = tir.If(few, _fetch(flat, first + self.page_bytes // self.line_bytes * line, cache))
+        always = [_fetch(flat, first + k * line, cache) for k in range(MANY_PASSES_LINES)]
+        body = tir.seq(share, loop.body) if written is None else _Within(written, share).rewrite(loop.body)
+        return loop.replace(body=tir.DeclBuffer(flat, tir.seq(*always, beyond, body)))
 
     def line(self, buffer: tir.Buffer) -> int:
         """Elements of a line."""
@@ -133,6 +155,24 @@ def _number(e: tir.Expr) -> int | None:
     return e.value if type(e) is tir.IntImm else None
 
 
+def _written_out(stmt: tir.Stmt) -> tir.For | None:
+    """The unrolled loop that is all of a statement, if there is one."""
+    while type(stmt) in (tir.Allocate, tir.DeclBuffer, tir.Let, tir.AttrStmt):
+        stmt = stmt.body
+    return stmt if type(stmt) is tir.For and stmt.kind is tir.ForKind.UNROLLED and type(stmt.extent) is tir.IntImm else None
+
+
+class _Within(StatementRewriter):
+    """Puts a statement at the start of a loop's body."""
+
+    def __init__(self, loop: tir.For, first: tir.Stmt) -> None:
+        self.loop, self.first = loop, first
+
+    @on(tir.For)
+    def _for(self, loop: tir.For) -> tir.Stmt:
+        return loop.replace(body=tir.seq(self.first, loop.body)) if loop is self.loop else self.generic(loop)
+
+
 def _fetch(flat: tir.Buffer, where: tir.Expr, cache: int = NEAR) -> tir.Stmt:
     return tir.Evaluate(tir.Call("prefetch", (tir.BufferLoad(flat, (where,)), tir.const(0, "int32"), tir.const(cache, "int32")), DType("void")))
 
@@ -144,5 +184,5 @@ def _serial_inside(loop: tir.For) -> bool:
 @kernel_pass("prefetch", for_target=True)
 def prefetch(func: tir.PrimFunc, target: Target) -> tir.PrimFunc:
     """Prefetch instructions where loops are annotated with ``prefetch`` or ``prefetch_lines``, for the lines of the target's caches."""
-    body = _Prefetch(target.line_bytes).rewrite(func.body)
+    body = _Prefetch(target).rewrite(func.body)
     return func if body is func.body else func.replace(body=body)

@@ -27,7 +27,11 @@ from .statements import StatementRewriter
 from .vector_expr import conjuncts
 
 LEAST = 3     # rows of a tile that has lower ones
-LEVELS = 2    # of lower tiles, each half as high as the one before
+
+
+def versions(height: int) -> tuple[int, ...]:
+    """The heights in which there are tiles of so many rows, falling: itself, half and a quarter of it, rounded up, and one row."""
+    return tuple(sorted({height, -(-height // 2), -(-height // 4), 1}, reverse=True)) if height >= LEAST else (height,)
 
 
 class _ShortTiles(StatementRewriter):
@@ -48,10 +52,7 @@ class _ShortTiles(StatementRewriter):
         rows, guard = self.tile(loop)
         if not rows or guard is None:
             return self.generic(loop)
-        height = rows[0].extent.value
-        heights = [height]
-        while len(heights) <= LEVELS and heights[-1] > 1:
-            heights.append(-(-heights[-1] // 2))
+        heights = versions(rows[0].extent.value)
         own = [b for b, n in _uses(loop.body).items() if b.scope == "local" and n == self.uses[b]]
         self.moved.update(own)
         whole = loop.body
