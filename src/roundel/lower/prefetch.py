@@ -9,7 +9,7 @@ through ``step`` of its elements in each iteration, and each iteration of the an
 p of P, the innermost loop fetches the p-th part of those elements, ``ahead`` elements further on, so that after P passes all of them were
 fetched once. P is ``passes``, or the trip count of the annotated loop where that is 0: one that only the run knows decides there how many
 lines each iteration fetches, and between which of its steps. The annotated loop may be the innermost one itself.
-Where the last dimensions of the buffer are together a panel of ``ahead`` elements, which several loops go through, the parts are those of the next
+Where P is known and the last dimensions of the buffer are together a panel of ``ahead`` elements, which several loops go through, they are parts of the next
 panel: in each pass the fetches follow each other in memory at an even pace, which hardware keeps up with. A few lines out of each stretch of the
 panel are slower, by up to 8 % where ResNet-18's weights come from a far cache.
 A loop between the two with the annotation ``prefetch_pass`` passes over the same elements in each of its iterations too, and multiplies P
@@ -74,39 +74,36 @@ class _Prefetch(StatementRewriter):
         for inner in passes[1:]:
             number, trips = number * inner.extent.value + inner.loop_var - inner.min, self.an.simplify(trips * inner.extent.value)
         lines = -(-step // line)
-        known = type(trips) is tir.IntImm
-        if known:
-            count = tir.index_const(-(-lines // trips.value))
-            number = number % -(-lines // count.value)
-        else:
-            count, parts = _shares(lines, trips)
-            number = tir.min_(number, parts - 1)
+        if type(trips) is not tir.IntImm:
+            return self.spread(loop, flat, at + ahead, number, trips, lines)
+        count = -(-lines // trips.value)
+        number = number % -(-lines // count)
         turn, start, cache = number * loop.extent + loop.loop_var - loop.min, at, NEAR
-        if within is not None and ahead % step == 0 and _number(trips) != 1:
+        if within is not None and ahead % step == 0 and trips.value != 1:
             cache = NEAR if _number(loop.extent) == ahead // step else SECOND
             turn, start = number * (ahead // step) + within // step + loop.loop_var - loop.min, at - within
-        first = self.an.simplify(start + ahead + turn * (count * line))
-        if not known:
-            return self.spread(loop, flat, first, count, lines, cache)
         share = Var("share", DType("int64"))
-        wanted = tir.For(share, tir.index_const(0), count, tir.ForKind.UNROLLED, _fetch(flat, first + share * line, cache))
+        where = self.an.simplify(start + ahead + turn * (count * line)) + share * line
+        wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, _fetch(flat, where, cache))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))
 
-    def spread(self, loop: tir.For, flat: tir.Buffer, first: tir.Expr, count: tir.Expr, lines: int, cache: int) -> tir.For:
-        """Fetch ``count`` lines, of all ``lines`` that an iteration reads, from the element ``first`` on. One or two mean many passes. Where
-        they are more, memory is what is waited for: fetches stand between the steps that are written out, so that they do not wait for a place
-        all at once, and one more reaches into the next page, where the hardware's prefetchers begin again. There are as many as one pass
-        needs; of more passes, some fetch the same line. (A loop of as many as are needed would stand between the registers of one
-        iteration and those of the next.)"""
+    def spread(self, loop: tir.For, flat: tir.Buffer, start: tir.Expr, number: tir.Expr, trips: tir.Expr, lines: int) -> tir.For:
+        """Where passes are many, an iteration fetches one line or two. Where they are few, memory is what is waited for: fetches stand between the steps
+        that are written out, so that they do not wait for a place all at once, and one more reaches into the next page, where the
+        hardware's prefetchers begin again. There are as many as one pass needs; of more passes, some fetch the same line. (A loop of as
+        many as are needed would stand between the registers of one iteration and those of the next.)"""
         line = self.line(flat)
+        count, parts = _shares(lines, trips)
+        turn = tir.min_(number, parts - 1) * loop.extent + loop.loop_var - loop.min
+        first = self.an.simplify(start + turn * (count * line))
         written = _written_out(loop.body)
         steps, step = (written.extent.value, written.loop_var - written.min) if written else (1, tir.index_const(0))
         each = -(-lines // steps)
         apart = tir.floordiv(count * line + (each * steps - 1), each * steps)
         few = count > MANY_PASSES_LINES
-        share = tir.If(few, tir.seq(*(_fetch(flat, first + (step + k * steps) * apart, cache) for k in range(each))))
-        beyond = tir.If(few, _fetch(flat, first + self.page_bytes // self.line_bytes * line, cache))
-        always = [_fetch(flat, first + k * line, cache) for k in range(MANY_PASSES_LINES)]
+        share = tir.If(few, tir.seq(*(_fetch(flat, first + (step + k * steps) * apart) for k in range(each))))
+        beyond = tir.If(few, _fetch(flat, first + self.page_bytes // self.line_bytes * line))
+        always = [_fetch(flat, first + k * line) for k in range(MANY_PASSES_LINES)]
         body = tir.seq(share, loop.body) if written is None else _Within(written, share).rewrite(loop.body)
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(*always, beyond, body)))
 
