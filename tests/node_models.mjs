@@ -12,9 +12,10 @@ const ARRAYS = {
   int64: BigInt64Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array, bool: Uint8Array,
 };
 
-async function answer({ file, weights, inputs, options }) {
-  const key = JSON.stringify([file, weights ?? null]);
-  if (!models.has(key)) models.set(key, await load(pathToFileURL(file), { ...options, ...(weights ? { weights: await readFile(weights) } : {}) }));
+async function answer({ file, others, weights, inputs, options }) {
+  const key = JSON.stringify([file, others ?? [], weights ?? null]);
+  const source = others ? [file, ...others].map((name) => pathToFileURL(name)) : pathToFileURL(file);
+  if (!models.has(key)) models.set(key, await load(source, { ...options, ...(weights ? { weights: await readFile(weights) } : {}) }));
   const model = models.get(key);
   if (!inputs) return { inputs: model.inputs, outputs: model.outputs, memory: model.memoryBytes };
   const given = inputs.map(({ dtype, shape, data }) => {

@@ -28,11 +28,14 @@ class Failed(Exception):
 
 
 class Node:
-    """``with Node() as node: node.run("m.wasm", [array])``: one process of node, which is asked one thing after the other."""
+    """``with Node() as node: node.run("m.wasm", [array])``: one process of node, with ``flags``, which is asked one thing after the other."""
+
+    def __init__(self, *flags: str) -> None:
+        self.flags = flags
 
     def __enter__(self) -> Node:
         module = Path(web.__file__).parent / "roundel.mjs"
-        self.process = subprocess.Popen([str(FOUND), str(_SCRIPT), str(module)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([str(FOUND), *self.flags, str(_SCRIPT), str(module)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 
     def __exit__(self, *error: object) -> None:

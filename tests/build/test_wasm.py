@@ -141,6 +141,33 @@ def test_inputs_that_do_not_fit_are_errors(node, tmp_path, inputs, message):
     same(node.run(file, right), listed(rd.compile(model)(*right)))  # and the model is as good as before
 
 
+def inner_loops(file):
+    """Multiplications, fused or not, of vectors in a module's code: the opcodes after the prefix of vectors."""
+    code = _Module.read(file.read_bytes()).section(10)
+    return code.count(b"\xfd\xe6\x01"), code.count(b"\xfd\x85\x02")
+
+
+@in_node
+def test_relaxed_vectors_are_taken_where_the_engine_has_them(node, tmp_path):
+    model, inputs = convolutions()
+    plain = compiled(model).save(tmp_path / "m.wasm")
+    fused = rd.compile(model, target="wasm32-relaxed").save(tmp_path / "fused.wasm")
+    assert inner_loops(plain)[0] and not inner_loops(plain)[1] and inner_loops(fused)[1] > inner_loops(fused)[0]
+    want = listed(rd.compile(model)(*inputs))
+    same(node.run(fused, inputs, others=[str(plain)]), want)
+    with Node("--experimental-wasm-relaxed-simd") as relaxed:  # newer ones have them without being told
+        same(relaxed.run(fused, inputs), want)
+    try:
+        same(node.run(fused, inputs), want)
+    except Failed as error:
+        assert error.code == "MachineError" and "has no relaxed-simd" in str(error)
+
+
+def test_steps_of_a_reduction_are_not_mixed():
+    model = rd.compile(dense()[0], target="wasm32")
+    assert {kernel["decisions"].get("unroll", 1) for kernel in model.kernels.values()} == {1}
+
+
 @in_node
 def test_too_little_memory_is_an_error(node, tmp_path):
     model, inputs = dense()

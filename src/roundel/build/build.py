@@ -125,7 +125,7 @@ class Built:
         if self.spec.ending == ".wasm":
             from .wasm import write_module
 
-            return write_module(self.objects, self.functions, weights, path, header=header, **options)
+            return write_module(self.objects, self.functions, weights, path, features=self.spec.features, header=header, **options)
         toolchain.check_output(path, ending=library_ending(self.spec.triple))
         return link(
             backend_of(self.spec.backend).linkable(self.objects, self.spec),

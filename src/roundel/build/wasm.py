@@ -2,7 +2,8 @@
 """A model as one WebAssembly module: generated objects, the C runtime and the weights, linked so that nothing is imported but the memory.
 
 What WebAssembly does not tell who loads a module stands in a section of its own, `roundel`, as JSON: how many pages its memory needs at
-first (``pages``), and where its weights are, if they are in a file beside it (``weights``: ``file``, ``nbytes`` and ``digest``).
+first (``pages``), where its weights are, if they are in a file beside it (``weights``: ``file``, ``nbytes`` and ``digest``), and what engines must have
+beyond vectors of 128 bits (``needs``: LLVM's names of features).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from .weights import Blob, nbytes_of, write_beside, write_content
 _EMBED_AT_MOST = 1 << 29  # bytes; engines keep a module's bytes besides the memory that its data are copied to, and take 1 GiB of them at most
 _MOST = 3 << 30  # bytes of weights, of the 4 GiB that there are for everything
 _STACK = 1 << 20
+_COMMON = ("", "simd128")  # features that need not be told
 _COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fvisibility=hidden", "-w")
 _LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
 # zig puts the stack first without being told.
@@ -41,7 +43,7 @@ RdPackage roundel_package = {{&roundel_library, {weights}, {file}, {digest}, 0, 
 """
 
 
-def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, side_file: bool = False,
+def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, features: str = "", side_file: bool = False,
                  header: bool = False) -> Path:
     """Write ``out``, a module for JavaScript and other hosts; with ``side_file`` (and always above 512 MiB) the weights go to ``<name>.weights``
     beside it, and with ``header`` the ES module that runs it and its types, ``roundel.mjs`` and ``roundel.d.mts``. Raises BuildError,
@@ -64,7 +66,8 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
         embedded = weights if size and beside is None else None
         (work / "stub.c").write_text(_stub(size if embedded is not None else 0, beside, digest))
         linked = _linked(objects, work)
-        told = {"version": __version__, "pages": linked.pages, "weights": beside and {"file": beside.name, "nbytes": size + DIGEST, "digest": digest}}
+        told = {"version": __version__, "pages": linked.pages, "weights": beside and {"file": beside.name, "nbytes": size + DIGEST, "digest": digest},
+                "needs": [name for name in features.replace("+", "").split(",") if name not in _COMMON]}
         with temporary.open("wb") as sink:
             for part in linked.parts(embedded, json.dumps(told).encode()):
                 if isinstance(part, bytes):

@@ -59,6 +59,8 @@ def _behaviour(name: str) -> Number:
         return Number(0, 1000, whole=False)
     if name.endswith("_bytes"):
         return Number(0, M)
+    if name.endswith("_steps"):
+        return Number(1, 1000)
     if name.endswith(("_passes", "_times")):
         return Number(0, 1000, whole=name.endswith("_passes"))
     return Number(1, 100, whole=False) if name == "masked" else Number(0 if name.endswith("exposed") else 1e-3, 1, whole=False)

@@ -16,6 +16,7 @@ from ..storage import element_bytes, strides
 from .emitter import Emitter, hoistable
 from .values import ANYWHERE, NOWHERE
 
+_BELOW = 1 << 16  # bytes of memory from address 0 on, in which no buffer begins: so much less than an element's address is an address still
 Linear = tuple[dict[tir.Expr, int], int]  # term -> coefficient, and the constant
 
 
@@ -143,7 +144,9 @@ def pointer(em: Emitter, buffer: tir.Buffer, where: Linear) -> str:
     known = em.values.group(NOWHERE)
     hit = known.get((base, unit, constant))
     if hit is None:
-        hit = known[base, unit, constant] = em.op(f"getelementptr {unit}, ptr {base}, i64 {constant}")
+        nbytes = constant * (8 if unit == "ptr" else int(unit[1:]) // 8)
+        flag = "nuw " if 0 < nbytes <= _BELOW else ""  # else WebAssembly adds it apart: offsets of its loads do not wrap
+        hit = known[base, unit, constant] = em.op(f"getelementptr {flag}{unit}, ptr {base}, i64 {constant}")
     return hit
 
 

@@ -13,7 +13,8 @@ import functools
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +34,8 @@ _NAME = re.compile(r"^  (\S+) +- ", re.MULTILINE)  # in the list that LLVM gives
 PIPELINES = ("light", "full", "loops", "none")
 _LONG = 500_000  # characters of a host function from which on registers are allocated fast: allocating them well takes more than linear time
 _OPTIONS = ("--lsr-insns-cost=0",)  # addresses in loops: by registers first, as for most targets; a pointer for each load saves instructions, but spills
+_PLAIN_ADDRESSES = "--disable-lsr"  # for WebAssembly: pointers that LLVM's loop strength reduction makes lose the offsets that loads and stores can add
+_EMITTING = threading.Lock()
 
 
 @functools.cache
@@ -41,7 +44,7 @@ def llvm_version() -> str:
     import llvmlite
     import llvmlite.binding as llvm
 
-    return " ".join([".".join(map(str, llvm.llvm_version_info)) + "/" + llvmlite.__version__, *_OPTIONS])
+    return " ".join([".".join(map(str, llvm.llvm_version_info)) + "/" + llvmlite.__version__, *_OPTIONS, _PLAIN_ADDRESSES])
 
 
 @functools.cache
@@ -150,16 +153,23 @@ def _check_intrinsics(module: Any) -> None:
                              hint="names have the types of their operands at the end: llvm.sqrt.f32, llvm.fma.v8f32")
 
 
+def _emitted(spec: MachineSpec, emit: Callable[[Any], Any], module: Any) -> Any:
+    """What LLVM makes of a module. Its options are the process's, not a machine's."""
+    with _EMITTING:
+        _initialize().set_option("roundel", f"{_PLAIN_ADDRESSES}={str(spec.ending == '.wasm').lower()}")
+        return emit(module)
+
+
 def to_object(text: str, spec: MachineSpec, pipeline: str = "light") -> bytes:
     """Compile LLVM text. Raises BuildError when LLVM reports an error (its fatal errors end the process)."""
     module, machine = _optimised(text, spec, pipeline)
-    return machine.emit_object(module)
+    return _emitted(spec, machine.emit_object, module)
 
 
 def to_assembly(text: str, spec: MachineSpec, pipeline: str = "light") -> str:
     """The same as assembly text, for people."""
     module, machine = _optimised(text, spec, pipeline)
-    return machine.emit_assembly(module)
+    return _emitted(spec, machine.emit_assembly, module)
 
 
 def optimised_text(text: str, spec: MachineSpec, pipeline: str = "light") -> str:

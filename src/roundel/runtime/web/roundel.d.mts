@@ -52,5 +52,8 @@ export class Model {
   dispose(): void;
 }
 
-/** Loads a model from the address of a module, or its bytes. Throws RoundelError. */
-export function load(source: string | URL | ArrayBuffer | ArrayBufferView, options?: LoadOptions): Promise<Model>;
+/** The address of a module, or its bytes. */
+export type Source = string | URL | ArrayBuffer | ArrayBufferView;
+
+/** Loads a model: a module, or the first of several that this engine can run. Throws RoundelError. */
+export function load(source: Source | Source[], options?: LoadOptions): Promise<Model>;

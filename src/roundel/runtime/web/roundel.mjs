@@ -32,17 +32,17 @@ export class RoundelError extends Error {
   }
 }
 
-/** Loads a model: `source` is the URL of a module, or its bytes. Options: `weights` (URL or bytes of the weights' file; by default it is looked for
- * beside the module), `onProgress({ loaded, total })`, `cache` (keep weights in the browser's cache; default true), `check` (compare the weights'
- * digest; default true), `signal` (to end it early), `maximumBytes` (of memory). Throws RoundelError. */
+/** Loads a model: `source` is the URL of a module, or its bytes, or an array of these, of which the first is taken that this engine can run.
+ * Options: `weights` (URL or bytes of the weights' file; by default it is looked for beside the module), `onProgress({ loaded, total })`, `cache` (keep
+ * weights in the browser's cache; default true), `check` (compare the weights' digest; default true), `signal` (to end it early), `maximumBytes` (of
+ * memory). Throws RoundelError. */
 export async function load(source, options = {}) {
   const progress = new Progress(options.onProgress);
-  const bytes = isBytes(source) ? asBytes(source) : await read(source, options, progress);
+  const { from, bytes, told } = await chosen(Array.isArray(source) ? source : [source], options, progress);
   const module = await compiled(bytes);
-  const told = toldBy(module);
   let weights = null;
   if (told.weights) {
-    const given = options.weights ?? beside(source, told.weights.file);
+    const given = options.weights ?? beside(from, told.weights.file);
     weights = isBytes(given) ? asBytes(given) : await cached(given, told.weights, options, progress);
     await checkWeights(weights, told.weights, options.check ?? true);
   }
@@ -370,12 +370,31 @@ async function digest(content, subtle) {
 
 // ---- modules -------------------------------------------------------------------------------------------------------
 
+// Functions of one instruction: engines that have it accept them.
 const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
 
-async function compiled(bytes) {
+const PROBES = {
+  "relaxed-simd": Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 0, 253, 15, 65, 0, 253, 15,
+    253, 128, 2, 11),
+};
+
+/** The first module that this engine can run: where it is from, its bytes, and what it tells of itself. */
+async function chosen(sources, options, progress) {
   if (!globalThis.WebAssembly || !WebAssembly.validate(SIMD)) {
     throw new RoundelError("this browser has no WebAssembly with vectors (SIMD128), which the model needs; take a newer one", "MachineError");
   }
+  let lacking = [];
+  for (const from of sources) {
+    const bytes = isBytes(from) ? asBytes(from) : await read(from, options, progress);
+    const told = toldBy(bytes);
+    lacking = (told.needs ?? []).filter((name) => !(name in PROBES && WebAssembly.validate(PROBES[name])));
+    if (!lacking.length) return { from, bytes, told };
+  }
+  if (!sources.length) throw new RoundelError("no module was given", "ValueError");
+  throw new RoundelError(`this engine has no ${lacking.join(", ")}, which the module needs; compile it for wasm32 as well, and give load both`, "MachineError");
+}
+
+async function compiled(bytes) {
   try {
     return await WebAssembly.compile(bytes);
   } catch (error) {
@@ -383,10 +402,38 @@ async function compiled(bytes) {
   }
 }
 
-function toldBy(module) {
-  const [section] = WebAssembly.Module.customSections(module, "roundel");
-  if (!section) throw new RoundelError("the module is none that Roundel compiled: it has no section roundel", "ValueError");
-  return JSON.parse(new TextDecoder().decode(section));
+/** What the section `roundel` says. It is read before the module is compiled, which engines refuse that lack one of its instructions. */
+function toldBy(bytes) {
+  const damaged = (how, cause) => new RoundelError(`the module is damaged, or no WebAssembly: ${how}`, "ValueError", { cause });
+  const magic = [0, 97, 115, 109, 1, 0, 0, 0];
+  if (magic.some((byte, k) => bytes[k] !== byte)) throw damaged("it does not begin as one");
+  let at = magic.length;
+  const number = () => {
+    let value = 0;
+    for (let scale = 1; at < bytes.length; scale *= 128) {
+      value += (bytes[at] & 127) * scale;
+      if (bytes[at++] < 128) return value;
+    }
+    throw damaged("it ends within a section");
+  };
+  while (at < bytes.length) {
+    const kind = bytes[at++];
+    const end = number() + at;
+    if (end > bytes.length) throw damaged("it ends within a section");
+    if (kind === 0) {
+      const name = number();
+      const text = new TextDecoder();
+      if (text.decode(bytes.subarray(at, at + name)) === "roundel") {
+        try {
+          return JSON.parse(text.decode(bytes.subarray(at + name, end)));
+        } catch (error) {
+          throw damaged("its section roundel is no JSON", error);
+        }
+      }
+    }
+    at = end;
+  }
+  throw new RoundelError("the module is none that Roundel compiled: it has no section roundel", "ValueError");
 }
 
 function newMemory(pages, maximumBytes) {

@@ -81,14 +81,20 @@ def _orders(stage: Stage, s: Structure, t: Columns, model: _Model) -> tuple[list
     tables, costs = [], []
     bodies = t["rows"] * t["vectors"] * t["others"]
     for inner, sweep in itertools.product(_inner(stage), (1, 0)):
-        steps = {*UNROLLS, *([stage.extents[inner]] if stage.extents[inner] <= FEW_STEPS else [])}
-        fitting = {n: np.flatnonzero((bodies * n <= MOST_WRITTEN_OUT) | (n == 1)) for n in sorted(steps) if stage.extents[inner] % n == 0}
+        fitting = {n: np.flatnonzero((bodies * n <= MOST_WRITTEN_OUT) | (n == 1)) for n in _steps(stage, inner, model.target)}
         rows = np.concatenate(list(fitting.values()))
         unroll = np.repeat(list(fitting), [len(found) for found in fitting.values()])
         table = {n: x[rows] for n, x in t.items()} | {"unroll": unroll}
         tables.append(table | {n: np.full_like(unroll, v) for n, v in (("inner", inner), ("sweep", sweep))})
         costs.append(model.cycles(s, table, inner, unroll, sweep))
     return tables, costs
+
+
+def _steps(stage: Stage, inner: int, target: Target) -> list[int]:
+    """How many steps of an axis may be written out."""
+    extent = stage.extents[inner]
+    steps = {*UNROLLS, *([extent] if extent <= FEW_STEPS else [])}
+    return sorted(n for n in steps if extent % n == 0 and n <= target.unrolled_steps)
 
 
 def _inner(stage: Stage) -> list[int]:
@@ -123,7 +129,7 @@ def sample(stage: Stage, target: Target, rng: random.Random) -> dict[str, int]:
     t = tiles(stage, s, target)
     k = rng.randrange(len(t["vectors"]))
     inner = rng.choice(_inner(stage))
-    unroll = rng.choice([n for n in UNROLLS if stage.extents[inner] % n == 0])
+    unroll = rng.choice(_steps(stage, inner, target))
     tile = {n: int(column[k]) for n, column in t.items()}
     return {**{f.name: getattr(s, f.name) for f in fields(s)}, **tile, "inner": inner, "unroll": unroll, "sweep": rng.randrange(2)}
 

@@ -43,7 +43,7 @@ def candidates(c: Contraction, target: Target) -> Candidates:
     """Every choice that fits the registers."""
     tiles = _tiles(c, target, c.is_data and _crowded(c, target))
     wide = {n: x[:, None] for n, x in tiles.items()} | {"unroll": np.array([UNROLLS])}
-    legal = _legal_steps(c, wide)
+    legal = _legal_steps(c, wide) & (wide["unroll"] <= target.unrolled_steps)
     extent = c.extent(c.rows[-1]) if c.rows else 1
     sizes = TYPICAL_ROWS if extent is None else (extent,)  # one tile for all sizes
     times = [np.broadcast_to(np.maximum(_cycles(c, target, wide, n), 1.0), legal.shape) for n in sizes]  # nothing at all where an extent is 0

@@ -48,7 +48,7 @@ def product_cycles(target: Target, extent: Column, rows: Column, vectors: Column
                Touch(right, frozenset((column, step)), 1, False, False, FLOAT, "right", {column: 1, step: lanes}))
 
     def nest(tiles: Column, height: Column) -> Statement:
-        around = (Loop(column, PANELS), Loop(row, tiles), Loop(step, STEPS, written=4))
+        around = (Loop(column, PANELS), Loop(row, tiles), Loop(step, STEPS, written=min(4, target.unrolled_steps)))
         body = (Loop(row, height, UNROLLED), Loop(column, vectors, UNROLLED), Loop(column, lanes, LANES))
         return Statement((*around, *body), touches, (Operation(1.0, frozenset((row, column, step)), FLOAT),), accumulates=True, result=result)
 

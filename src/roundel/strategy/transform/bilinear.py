@@ -259,7 +259,7 @@ def _schedule(sch: Schedule, stages: Stages, tile: Tile, outer: list[Any], block
     accumulated = sch.cache_write(products, 0, "local")
     sch.compute_at(accumulated, outer[-1], preserve_unit_loops=True)
     sch.compute_at(products, outer[-1], preserve_unit_loops=True)
-    _products(sch, products, accumulated, stages, tile, packed, len(outer))
+    _products(sch, products, accumulated, stages, tile, packed, len(outer), target)
     if _is_tiled(stages):
         outer = outer[-2:]  # parts of the data one after another
     extents = [_extent(sch, x) for x in outer]
@@ -286,13 +286,14 @@ def _in_registers(sch: Schedule, block: Any, loop: Any, outside: int) -> None:
     sch.vectorize(lane)
 
 
-def _products(sch: Schedule, block: Any, accumulated: Any, stages: Stages, tile: Tile, packed: int | None, outside: int) -> None:
+def _products(sch: Schedule, block: Any, accumulated: Any, stages: Stages, tile: Tile, packed: int | None, outside: int,
+              target: Target) -> None:
     """A matrix product for each step of the batch: the register tile over the whole reduction."""
     c = stages.products
     x, *batch, p, q, k = sch.get_loops(block)[outside:]
     po, pi = sch.split(p, [None, tile.rows])
     qo, qv, lane = sch.split(q, [None, tile.vectors, tile.lanes])
-    most = min(max(1, (UNROLLED_FMAS if stages.factors is None else UNROLLED_FMAS // 2) // (tile.rows * tile.vectors)), 8)
+    most = min(max(1, (UNROLLED_FMAS if stages.factors is None else UNROLLED_FMAS // 2) // (tile.rows * tile.vectors)), 8, target.unrolled_steps)
     extent, height = c.extent(c.reduce[0]) or 1, extent_of(c.info.spatial[-2])
     unroll = max(u for u in range(1, most + 1) if extent % u == 0)
     ko, ki = sch.split(k, [None, unroll])

@@ -122,14 +122,14 @@ def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
     images = extent_of(stages.store.spatial[0]) or 1
     data = images * per_tile * down * across * blocks * inner
     read = weights * images * (down // rows) if weights > room else 0  # again for each block of rows
-    in_blocks = Blocking(rows, outer, False, choose_tile(target, rows * across, counts, lanes))
+    in_blocks = Blocking(rows, outer, False, choose_tile(target, rows * across, counts, lanes), steps=target.unrolled_steps)
     tile = choose_tile(target, down * across, [v for v in counts if v <= 2], lanes)  # panels narrow enough to wait in the caches for every row
-    whole = Blocking(down, tile.vectors, True, tile)
+    whole = replace(in_blocks, rows=down, channels=tile.vectors, first=True, tile=tile)
     again = data * (outer // tile.vectors) if data > target.l2_bytes else 0  # for each panel of weights, which are read once
     if images * (down // rows) >= TASKS and read + spilled(stages, in_blocks, target.l2_bytes) <= weights + again + spilled(stages, whole, target.l2_bytes):
         if rows * across % in_blocks.tile.rows:
             rows, tile = _whole_tiles(enough or [rows], across, counts, lanes, target)
-            return Blocking(rows, outer, False, tile)
+            return replace(in_blocks, rows=rows, tile=tile)
         return in_blocks
     step = _channels(images * per_tile * down * across * lanes, room / 2, outer, tile.vectors, target)
     together = images > 1 and weights > room and weights + data * (1 + outer // step) < images * weights

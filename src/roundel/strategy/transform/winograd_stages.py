@@ -44,7 +44,8 @@ class Stages:
 @dataclass(frozen=True)
 class Blocking:
     """Free choices: ``rows`` of tiles that go through together, ``channels`` (in blocks) of the result per step, whether the data
-    of all tiles is transformed first, then for all images (``together``) or for one after the other (``apart``); the register tile."""
+    of all tiles is transformed first, then for all images (``together``) or for one after the other (``apart``); the register tile, and the most ``steps``
+    that are written out in it."""
 
     rows: int
     channels: int
@@ -52,6 +53,7 @@ class Blocking:
     tile: Tile
     together: bool = False
     apart: bool = False
+    steps: int = 16
 
     @property
     def depth(self) -> int:
@@ -62,7 +64,7 @@ class Blocking:
         """Unrolled steps of the reduction in the innermost loop."""
         most = max(1, UNROLLED_FMAS // (self.tile.rows * self.tile.vectors))
         extent = stages.products.extent(stages.products.reduce[1]) or 1
-        return max(u for u in range(1, min(most, 16) + 1) if extent % u == 0)
+        return max(u for u in range(1, min(most, self.steps) + 1) if extent % u == 0)
 
 
 def between(stages: Stages, b: Blocking) -> tuple[int, int, int]:
