@@ -64,11 +64,12 @@ def compiler_of(cpu: str) -> tuple[str, ...] | None:
     known = _PROCESSORS.get(cpu)
     if known is None:
         return None
+    bare = f"-I{library.source_dir() / 'bare'}"  # headers for compilers that come without a C library
     if path := shutil.which(known.gnu):
-        return (path, *known.options)
+        return (path, *known.options, *(("-ffreestanding", "-fbuiltin", bare) if known.gnu == _GNU_RISCV else ()))
     if importlib.util.find_spec("ziglang") is not None:
         target, name = known.zig
-        return (sys.executable, "-P", "-m", "ziglang", "cc", "-target", target, f"-mcpu={name}", "-fno-sanitize=all", f"-I{library.source_dir() / 'bare'}")
+        return (sys.executable, "-P", "-m", "ziglang", "cc", "-target", target, f"-mcpu={name}", "-fno-sanitize=all", bare)
     return None
 
 
