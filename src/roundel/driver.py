@@ -32,6 +32,7 @@ from .graph.checks.checks_in_programs import checks_in_programs
 from .graph.checks.complex_numbers import complex_numbers
 from .graph.checks.size_checks import size_checks
 from .graph.constant_bytes import constant_bytes
+from .graph.hashed_ahead import hashed_ahead
 from .graph.layout.block_channels import block_channels
 from .graph.layout.lift_conv1d import lift_conv1d
 from .graph.layout.sort_rows import sort_rows
@@ -140,7 +141,7 @@ def compile_module(mod: IRModule, *, target: TargetLike | None = None, pipeline:
     target = target_of(target, mod)
 
     def made() -> Built:
-        with working_ahead(machine_spec(target) if start_processes(mod) else None):
+        with working_ahead(machine_spec(target) if start_processes(mod) else None), hashed_ahead(mod):
             prepared = prepare(mod, target=target, pipeline=pipeline, observers=observers, verify=verify, choices=choices, records=records)
             return build_objects(prepared, weights_file=weights_file, notes=notes, beside=beside)
 

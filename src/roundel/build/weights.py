@@ -7,8 +7,9 @@ import os
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from itertools import cycle
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +18,7 @@ from ..runtime import toolchain
 from ..runtime.integrity import BLOCK, DIGEST, BlocksDigest
 
 AHEAD = 2  # arrays that are made at a time, beside the one that is written
+BLOCKS = 3  # of which one is filled while others are hashed and written
 
 
 class Pieces:
@@ -64,12 +66,14 @@ def write_beside(weights: Blob, beside: Path, outputs: ExitStack) -> str:
 
 def write_content(weights: Blob, sink: BinaryIO) -> bytes:
     """Write the blob, and return the digest of what was written; raises BuildError if it is not what the weights are to have."""
-    digest = BlocksDigest()
-    with ThreadPoolExecutor(1, "roundel-digest") as thread:
+    digest, begun = BlocksDigest(), deque[Future[Any]]()
+    with ThreadPoolExecutor(1, "roundel-digest") as hashing, ThreadPoolExecutor(1, "roundel-write") as writing:
         for block in _blocks(_chunks(weights)):
-            hashed = thread.submit(digest.add, block)
-            sink.write(block)
-            hashed.result()
+            begun += [hashing.submit(digest.add, block), writing.submit(sink.write, block)]
+            while len(begun) > 2 * (BLOCKS - 1):
+                begun.popleft().result()
+        for done in begun:
+            done.result()
     if isinstance(weights, Pieces) and weights.digest not in (None, digest.digest().hex()):
         raise BuildError("the weights are not those that were compiled", why="their file was changed or damaged since", hint="compile the model again")
     return digest.digest()
@@ -101,9 +105,10 @@ def _chunks(weights: Blob) -> Iterator[Any]:
 
 
 def _blocks(chunks: Iterable[Any], size: int = BLOCK) -> Iterator[memoryview]:
-    """The same bytes in blocks of ``size``, each to be used before the next is asked for. A file that is written so lies in huge pages
+    """The same bytes in blocks of ``size``, each valid until ``BLOCKS`` - 1 more were asked for. A file that is written so lies in huge pages
     of the system's file cache where it has such, and is mapped and read faster."""
-    block, filled = memoryview(bytearray(size)), 0
+    blocks = cycle([memoryview(bytearray(size)) for _ in range(BLOCKS)])
+    block, filled = next(blocks), 0
     for chunk in chunks:
         data = memoryview(chunk).cast("B")
         while len(data):
@@ -112,5 +117,5 @@ def _blocks(chunks: Iterable[Any], size: int = BLOCK) -> Iterator[memoryview]:
             data, filled = data[count:], filled + count
             if filled == size:
                 yield block
-                filled = 0
+                block, filled = next(blocks), 0
     yield block[:filled]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir import graph
+from ..ir.constants import ConstData
 from ..ir.module import IRModule
 from ..ir.node import Node
 from ..ir.visit import children
@@ -13,8 +14,13 @@ from ..ir.visit import children
 
 def constant_bytes(mod: IRModule) -> int:
     """Bytes of all constants of graph functions, each counted once."""
+    return sum(data.nbytes for data in constants_of(mod))
+
+
+def constants_of(mod: IRModule) -> list[ConstData]:
+    """The constants of graph functions, each once."""
     found = (c.data for _, f in mod.items() if isinstance(f, graph.Function) for c in _constants(f))
-    return sum(data.nbytes for data in {id(data): data for data in found}.values())
+    return list({id(data): data for data in found}.values())
 
 
 def _constants(func: graph.Function) -> Iterator[graph.Constant]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import hashlib
 import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class ConstData:
     and how it is made; computed on first use.
     """
 
-    __slots__ = ("__weakref__", "_array", "_key", "_load", "_pooled", "_recipe", "_seen", "dtype", "shape")
+    __slots__ = ("__weakref__", "_array", "_hashed", "_key", "_load", "_pooled", "_recipe", "_seen", "dtype", "shape")
 
     def __init__(self, array: np.ndarray | None = None, *, load: Callable[[], np.ndarray] | None = None,
                  shape: tuple[int, ...] | None = None, dtype: DType | None = None) -> None:
@@ -47,6 +48,7 @@ class ConstData:
             array = array if array.flags.c_contiguous else in_order(array)
         self._array, self._load, self._key = array, load, None
         self._recipe: tuple[tuple[ConstData, ...], str] | None = None
+        self._hashed: Future[str] | None = None
         self._seen: weakref.ref[np.ndarray] | None = None
         self._pooled: ConstData | None = None
         self.shape = tuple(array.shape) if array is not None else tuple(shape or ())
@@ -83,17 +85,34 @@ class ConstData:
     def key(self) -> str:
         """The hash of type, shape and content, by which the pool knows it."""
         if self._key is None:
-            digest = hashlib.sha256(f"{self.dtype}{self.shape}".encode())
-            if self._recipe is None:
-                array = self.numpy()
-                digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
-            else:
-                sources, recipe = self._recipe
-                digest.update(repr((recipe, [s.key for s in sources])).encode())
-            self._key = "sha:" + digest.hexdigest()[:32]
+            hashed, self._hashed = self._hashed, None
+            self._key = "sha:" + (self._digest() if hashed is None or hashed.cancel() else hashed.result())[:32]
             known = _pool.setdefault(self._key, self)
             self._pooled = known if known is not self else None  # an equal constant stands for this one and must live as long
         return self._key
+
+    def _digest(self) -> str:
+        digest = hashlib.sha256(f"{self.dtype}{self.shape}".encode())
+        if self._recipe is None:
+            array = self.numpy()
+            digest.update(array.reshape(-1).view(np.uint8).data if array.size else b"")
+        else:
+            sources, recipe = self._recipe
+            digest.update(repr((recipe, [s.key for s in sources])).encode())
+        return digest.hexdigest()
+
+    def hash_ahead(self, threads: Executor) -> None:
+        """Have the content hashed by a thread meanwhile; who asks for the key before it has begun does so himself."""
+        if self._key is None and self._hashed is None and self._recipe is None:
+            self._hashed = threads.submit(self._digest)
+
+    def leaves(self) -> Iterator[ConstData]:
+        """The constants that this one is made from in the end, or itself."""
+        if self._recipe is None:
+            yield self
+        else:
+            for source in self._recipe[0]:
+                yield from source.leaves()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ConstData):

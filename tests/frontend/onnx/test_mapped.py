@@ -6,6 +6,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
+from roundel.frontend.onnx import from_onnx, load
 from roundel.frontend.onnx.mapped import without_weights
 
 
@@ -33,6 +34,15 @@ def test_large_weights_are_mapped(tmp_path):
     assert small.graph.node == made.graph.node and list(w.dims) == [600, 512]
     x = rng.standard_normal((3, 600), np.float32)
     np.testing.assert_allclose(rd.compile(path)(x), x @ weight + bias, rtol=1e-4, atol=1e-4)
+
+
+def test_importing_reads_no_large_weights(tmp_path, monkeypatch):
+    weight, bias = np.ones((600, 512), np.float32), np.ones(512, np.float32)
+    onnx.save(model(weight, bias), tmp_path / "m.onnx")
+    read = []
+    monkeypatch.setattr(load, "_read_part", lambda path, offset, length, where: read.append(length))
+    from_onnx(tmp_path / "m.onnx")
+    assert read == []
 
 
 def test_other_content_is_left_alone():

@@ -398,8 +398,8 @@ def _contents(inputs: list[Value | None]) -> list[np.ndarray | None] | None:
         if v is None or v.content is not None:
             out.append(None if v is None else v.content)
             continue
-        known = v.constant()
-        if known is None or known.size > 64 or known.dtype.kind not in "iufb":
+        known = _small_constant(v, 64)
+        if known is None or known.dtype.kind not in "iufb":
             return None
         out.append(symbolic.content(known))
     return out
@@ -407,8 +407,16 @@ def _contents(inputs: list[Value | None]) -> list[np.ndarray | None] | None:
 
 def _is_small_integer(value: Value) -> bool:
     """A constant such as models write shapes with, 32-bit ones cast to 64 bits included."""
+    known = _small_constant(value, 16)
+    return known is not None and known.dtype.name in ("int32", "int64")
+
+
+def _small_constant(value: Value, most: int) -> np.ndarray | None:
+    """The array of a constant with at most so many elements; larger ones are not read from their files."""
+    if not value.is_constant or (value.content is None and math.prod(value.expr.data.shape) > most):  # type: ignore[attr-defined]
+        return None
     known = value.constant()
-    return known is not None and known.size <= 16 and known.dtype.name in ("int32", "int64")
+    return known if known is not None and known.size <= most else None
 
 
 _TESTS = {"Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", "Not", "And", "Or"}

@@ -69,7 +69,7 @@ class Value:
     @property
     def is_constant(self) -> bool:
         """Whether the value is known at compile time."""
-        return self.constant() is not None
+        return isinstance(self._expr, graph.Constant) if self.content is None else self.constant() is not None
 
     def constant(self) -> np.ndarray | None:
         """The value as an array when it is known at compile time, else None."""

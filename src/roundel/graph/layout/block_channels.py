@@ -138,12 +138,14 @@ class _Block(GraphRewriter):
         return found.block if found else 0
 
     def row_of_tiles(self, call: graph.GraphExpr) -> int:
-        """How many channels a row of a tile holds, where a convolution may be computed in tile registers; else 0. Rows are loaded straight from blocks
-        of so many channels."""
+        """How many channels a row of a tile holds, where a convolution of factors of at most 16 bits may be computed in tile registers; else 0. Rows
+        are loaded straight from blocks of so many channels."""
         if not isinstance(call, graph.Call) or not isinstance(call.op, OpDef) or _OPS.get(call.op.name) is not _convolution or call.attrs["groups"] != 1:
             return 0
         types = [str(x.sinfo.dtype) for x in call.args[:2]]
-        rounded = [self.factors, self.factors] if types == ["float32", "float32"] else types
+        rounded = [self.factors, self.factors] if types == [FLOAT32, FLOAT32] else types
+        if FLOAT32 in rounded:  # not worth making the table of instructions for
+            return 0
         return next((t.products for t in tile_instructions(self.target) if list(t.types[:2]) == rounded), 0)
 
     def block_for(self, channels: tir.Expr) -> int:
