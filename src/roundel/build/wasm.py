@@ -43,11 +43,11 @@ RdPackage roundel_package = {{&roundel_library, {weights}, {file}, {digest}, 0, 
 """
 
 
-def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, features: str = "", side_file: bool = False,
-                 header: bool = False) -> Path:
+def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, features: str = "",
+                 side_file: bool | str = False, header: bool = False) -> Path:
     """Write ``out``, a module for JavaScript and other hosts; with ``side_file`` (and always above 512 MiB) the weights go to ``<name>.weights``
-    beside it, and with ``header`` the ES module that runs it and its types, ``roundel.mjs`` and ``roundel.d.mts``. Raises BuildError,
-    OptionError for another ending."""
+    beside it, or to the file that it names, and with ``header`` the ES module that runs it and its types, ``roundel.mjs`` and ``roundel.d.mts``. Raises
+    BuildError, OptionError for another ending."""
     if out.suffix != ".wasm":
         raise OptionError(f"{out.name}: a model compiled to WebAssembly is no such file", hint="a name that ends in .wasm gives a module")
     values = sorted({_VALUES[key] for f in functions for key in f.info.extra if key in _VALUES})
@@ -57,7 +57,7 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
     if size > _MOST:
         raise BuildError(f"{size:,} bytes of weights are too many for WebAssembly, whose memory has 4 GiB",
                          hint='store them in 16 bits (weights="float16"), or compile for another target')
-    beside = out.with_name(weights_name(out)) if size and (side_file or size > _EMBED_AT_MOST) else None
+    beside = out.with_name(side_file if isinstance(side_file, str) else weights_name(out)) if size and (side_file or size > _EMBED_AT_MOST) else None
     with ExitStack() as outputs:
         temporary = outputs.enter_context(toolchain.atomic_output(out))
         work = toolchain.temporary_folder("roundel-wasm-")

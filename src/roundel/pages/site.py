@@ -8,15 +8,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from html import escape
+from os import SEEK_END
 from pathlib import Path
 from typing import Any
 
 from .. import api
 from ..ir.errors import OptionError
+from ..runtime import Model
+from ..runtime.integrity import DIGEST, weights_name
 from .kind import chosen, picture_of
 
 _WEB = Path(__file__).parent / "web"
 _COPIED = ("page.css", "dom.mjs", "page.mjs", "picture.mjs", "numbers.mjs", "worker.mjs")
+_MODULES = {"model-relaxed.wasm": "wasm32-relaxed", "model.wasm": "wasm32"}  # and their targets: a browser takes the first that it can run
 _MOST_LABELS = 1 << 20  # bytes of a file of labels
 
 
@@ -31,16 +35,17 @@ def write_site(model: str | Path, folder: str | Path, *, title: str | None = Non
     folder, names = Path(folder), [] if labels is None else _labels(Path(labels))
     if folder.exists() and not folder.is_dir():
         raise OptionError(f"{folder} is a file", hint="name a folder for the page")
-    compiled = api.compile(model, target="wasm32", **options)
-    picture = picture_of(compiled.inputs, compiled.outputs, mean, std)
+    compiled = {name: api.compile(model, target=target, **options) for name, target in _MODULES.items()}
+    one = next(iter(compiled.values()))
+    picture = picture_of(one.inputs, one.outputs, mean, std)
     asked = chosen(kind, picture)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # a name with a NUL is no name
         raise OptionError(f"{folder} cannot be written", why=getattr(error, "strerror", None) or str(error)) from None
-    compiled.save(folder / "model.wasm", side_file=True, header=True)
+    _save(compiled, folder)
     title = title or (Path(model).stem if isinstance(model, str | Path) else "model")
-    facts = {"title": title, "kind": asked, "module": "model.wasm", "labels": names, "picture": picture and asdict(picture)}
+    facts = {"title": title, "kind": asked, "modules": list(_MODULES), "labels": names, "picture": picture and asdict(picture)}
     (folder / "site.json").write_text(json.dumps(facts, indent=1))
     for name in _COPIED:
         (folder / name).write_text((_WEB / name).read_text(encoding="utf-8"))
@@ -50,10 +55,30 @@ def write_site(model: str | Path, folder: str | Path, *, title: str | None = Non
     return index
 
 
+def _save(compiled: dict[str, Model], folder: Path) -> None:
+    """The modules, each with its weights beside it; those whose weights are equal share a file."""
+    by_digest: dict[bytes, str] = {}
+    for name, model in reversed(compiled.items()):
+        path = model.save(folder / name, side_file=True, header=True)
+        weights = path.with_name(weights_name(path))
+        if not weights.is_file():
+            continue
+        file = by_digest.setdefault(_digest(weights), weights.name)
+        if file != weights.name:
+            weights.unlink()
+            model.save(path, side_file=file)
+
+
+def _digest(weights: Path) -> bytes:
+    with weights.open("rb") as file:
+        file.seek(-DIGEST, SEEK_END)
+        return file.read()
+
+
 def _write_worker(folder: Path) -> None:
     """The service worker keeps these files for visits without a network; it is another one whenever one of them changes. The weights, which may
     be large, are kept by roundel.mjs."""
-    kept = ["index.html", "site.json", "model.wasm", "roundel.mjs", *_COPIED]
+    kept = ["index.html", "site.json", *_MODULES, "roundel.mjs", *_COPIED]
     digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in kept)).hexdigest()[:16]
     text = (_WEB / "offline.js").read_text(encoding="utf-8")
     (folder / "offline.js").write_text(text.replace("{{version}}", digest).replace("{{files}}", json.dumps(["./", *kept])))

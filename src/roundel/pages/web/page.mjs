@@ -55,7 +55,7 @@ async function start() {
     at("progress").value = total ? loaded / total : 0;
     say(`Loading the model: ${megabytes(loaded)} of ${megabytes(total)}`);
   });
-  const model = await runner.ask("load", { module: site.module });
+  const model = await runner.ask("load", { modules: site.modules });
   const loading = `${Math.round(performance.now() - begin)} ms`;
   at("progress").hidden = true;
   say("Ready.");

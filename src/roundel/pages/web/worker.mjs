@@ -6,8 +6,8 @@ import { load } from "./roundel.mjs";
 let model = null;
 
 const answers = {
-  async load({ module }) {
-    model = await load(new URL(module, import.meta.url), { onProgress: (progress) => postMessage({ progress }) });
+  async load({ modules }) {
+    model = await load(modules.map((name) => new URL(name, import.meta.url)), { onProgress: (progress) => postMessage({ progress }) });
     return { inputs: model.inputs, outputs: model.outputs, memory: model.memoryBytes };
   },
   run({ inputs }) {
