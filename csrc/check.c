@@ -25,31 +25,32 @@ static const DLTensor *given(const Context *ctx, const DLTensor *const *inputs, 
   return output < 0 ? inputs[index] : outputs[output];
 }
 
+#define NAME param_text(ctx->function, index, name) /* made for messages only: it takes longer than the checks */
+
 static int check_type(Context *ctx, int32_t index, const DLTensor *tensor) {
   const RdParam *param = &ctx->function->params[index];
   char name[128], want[32], have[32];
-  param_text(ctx->function, index, name);
   if (tensor->device.device_type != kDLCPU)
-    return BAD("%s is on device type %d; this model takes tensors in CPU memory", name, (int)tensor->device.device_type);
+    return BAD("%s is on device type %d; this model takes tensors in CPU memory", NAME, (int)tensor->device.device_type);
   if (tensor->dtype.code != param->code || tensor->dtype.bits != param->bits || tensor->dtype.lanes != param->lanes) {
     DLDataType wanted = {param->code, param->bits, param->lanes};
-    return rd_context_error(ctx, RD_TYPE_ERROR, "%s has dtype %s, expected %s", name, dtype_text(tensor->dtype, have),
+    return rd_context_error(ctx, RD_TYPE_ERROR, "%s has dtype %s, expected %s", NAME, dtype_text(tensor->dtype, have),
                             dtype_text(wanted, want));
   }
   int32_t ndim = param->ndim < 0 ? 0 : param->ndim;
-  if (tensor->ndim != ndim) return BAD("%s has %d dimensions, expected %d", name, (int)tensor->ndim, (int)ndim);
-  if (ndim > RD_MAX_RANK) return BAD("%s has %d dimensions, at most %d are supported", name, (int)ndim, RD_MAX_RANK);
-  if (ndim && !tensor->shape) return BAD("%s has no shape", name);
+  if (tensor->ndim != ndim) return BAD("%s has %d dimensions, expected %d", NAME, (int)tensor->ndim, (int)ndim);
+  if (ndim > RD_MAX_RANK) return BAD("%s has %d dimensions, at most %d are supported", NAME, (int)ndim, RD_MAX_RANK);
+  if (ndim && !tensor->shape) return BAD("%s has no shape", NAME);
   for (int32_t i = 0; i < ndim; i++)
-    if (tensor->shape[i] < 0) return BAD("%s has dimension %d = %lld, which is negative", name, (int)i, (long long)tensor->shape[i]);
+    if (tensor->shape[i] < 0) return BAD("%s has dimension %d = %lld, which is negative", NAME, (int)i, (long long)tensor->shape[i]);
   int64_t nbytes;
-  if (tensor_nbytes(ndim, tensor->shape, tensor->dtype, &nbytes)) return BAD("the size of %s overflows", name);
-  if (nbytes && !tensor->data) return BAD("%s has no data", name);
+  if (tensor_nbytes(ndim, tensor->shape, tensor->dtype, &nbytes)) return BAD("the size of %s overflows", NAME);
+  if (nbytes && !tensor->data) return BAD("%s has no data", NAME);
   uintptr_t low, high;
-  if (tensor_extent(tensor, &low, &high)) return BAD("the strides of %s overflow", name);
+  if (tensor_extent(tensor, &low, &high)) return BAD("the strides of %s overflow", NAME);
   for (int32_t i = 0; i < ndim && index >= ctx->function->num_inputs && tensor->strides && nbytes; i++)
-    if (tensor->shape[i] > 1 && tensor->strides[i] == 0) return BAD("%s has stride 0 in dimension %d: its elements share memory", name, (int)i);
-  if (tensor->dtype.bits % 8 && !tensor_is_compact(tensor)) return BAD("%s is strided, which %d-bit types may not be", name, tensor->dtype.bits);
+    if (tensor->shape[i] > 1 && tensor->strides[i] == 0) return BAD("%s has stride 0 in dimension %d: its elements share memory", NAME, (int)i);
+  if (tensor->dtype.bits % 8 && !tensor_is_compact(tensor)) return BAD("%s is strided, which %d-bit types may not be", NAME, tensor->dtype.bits);
   return 0;
 }
 

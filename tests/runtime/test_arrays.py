@@ -96,7 +96,7 @@ def test_threads_have_results_of_their_own_which_are_kept(graphs):
 
 def test_an_unknown_layout_or_an_older_runtime_is_left_alone(monkeypatch, graphs):
     old = graphs["scale"]
-    monkeypatch.setattr(arrays, "_readable", lambda: False)
+    monkeypatch.setattr(arrays, "readable", lambda: False)
     scale = BoundFunction(old._owner, old._index, old._native, copy.copy(old.info))
     assert scale._invoke is None
     x = np.ones((2, 4), np.float32)

@@ -173,10 +173,16 @@ def test_memory_of_large_results_is_used_again_when_the_last_view_is_gone():
     assert tensors.empty((1 << 17,), np.dtype(np.float32)).ctypes.data != place  # a view of it lives
     part[:] = 1
     del part
-    assert place in [tensors.empty((1 << 17,), np.dtype(np.float32)).ctypes.data for _ in range(2)]
-    for _ in range(20):
-        tensors.empty((1 << 17,), np.dtype(np.float32))
-    assert len(tensors._kept) <= 4
+    held = [tensors.empty((1 << 17,), np.dtype(np.float32)) for _ in range(40)]
+    places = [x.ctypes.data for x in held]
+    assert place in places and len(set(places)) == len(held)
+    assert len(tensors._kept) == tensors._KEPT_COUNT
+    view = memoryview(held.pop())  # the last one's: other users than arrays count too
+    assert tensors.empty((1 << 17,), np.dtype(np.float32)).ctypes.data not in places
+    del view
+    for _ in range(2):
+        assert tensors.empty((1 << 17,), np.dtype(np.float32)).ctypes.data in {places[-1], tensors.address(tensors._kept[-1][0]) + tensors._kept[-1][1]}
+    assert sum(raw.size for raw, _ in tensors._kept) <= tensors._KEPT_MOST
 
 
 def test_a_result_that_is_empty_but_too_wide_for_numpy_is_an_error_of_ours():

@@ -41,18 +41,18 @@ class _Exchange(ctypes.Structure):
 
 
 Invoke = Callable[..., int]
-_HEADER, _ITEMS = object.__basicsize__, tuple.__basicsize__
-_TYPE_AT = _HEADER - ctypes.sizeof(c_void_p)  # the last of the header
+HEADER, _ITEMS = object.__basicsize__, tuple.__basicsize__
+_TYPE_AT = HEADER - ctypes.sizeof(c_void_p)  # the last of the header
 
 
 @functools.cache
-def _readable() -> bool:
+def readable() -> bool:
     """Do arrays and tuples lie in memory as the runtime reads them?"""
     if sys.implementation.name != "cpython":
         return False
     array = np.zeros((3, 5), np.float32)[:, 1:]
     places = (array, None)
-    seen = _Array.from_address(id(array) + _HEADER)
+    seen = _Array.from_address(id(array) + HEADER)
     if c_void_p.from_address(id(array) + _TYPE_AT).value != id(np.ndarray) or (seen.data, seen.nd) != (array.ctypes.data, 2):
         return False
     if (seen.type, seen.flags, seen.base) != (id(array.dtype), array.flags.num, id(array.base)):
@@ -68,11 +68,11 @@ def caller(runtime: ctypes.CDLL, handle: int, index: int, dtypes: Sequence[np.dt
     The status of the run is returned, or -1 where one of them is no contiguous array of its type, and nothing was done. None: this
     interpreter, or the runtime in a file of an earlier version, cannot.
     """
-    if len(dtypes) > MOST or not hasattr(runtime, "rd_python_arrays") or not _readable():
+    if len(dtypes) > MOST or not hasattr(runtime, "rd_python_arrays") or not readable():
         return None
     types = (c_void_p * len(dtypes))(*map(id, dtypes))
     save, restore = (ctypes.cast(getattr(ctypes.pythonapi, n), c_void_p).value for n in ("PyEval_SaveThread", "PyEval_RestoreThread"))
-    call = _RdArrays(handle, index, _HEADER, _TYPE_AT, _ITEMS, id(np.ndarray), ctypes.addressof(types), save, restore)
+    call = _RdArrays(handle, index, HEADER, _TYPE_AT, _ITEMS, id(np.ndarray), ctypes.addressof(types), save, restore)
     run, place = _function(library.address(runtime, "rd_python_arrays")), ctypes.addressof(call)
     kept = (call, types, tuple(dtypes), runtime)
 

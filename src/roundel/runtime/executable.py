@@ -163,11 +163,12 @@ class BoundFunction:
         self._flat = list(info.arguments) == list(range(len(info.inputs)))
         self._shapes: dict[tuple, tuple] = {}
         self._first = info.result == 0  # alone
+        self._single = len(info.outputs) == 1
         self._returns = bool(info.extra.get("returns"))
         text.learn(info.extra.get("texts", ()))
         self._caches = {c.output: c for c in (described.caches[k] for k in range(described.num_caches))}
         self._has_scalars = any(t.scalar for t in info.inputs)
-        self._plain: dict[Any, tuple] = {}  # by the shapes of the inputs: shapes and types of the results, and whether all are small
+        self._plain: dict[Any, tuple] = {}  # by the shapes of the inputs: shapes and types of the results, and what makes them
         self._same_shapes = not described.num_symbols  # whatever the inputs are
         self._invoke = self._array_caller()
         self._torch_results: list[Any] | None = None  # their types, once asked
@@ -219,8 +220,8 @@ class BoundFunction:
             self._plan(args, key)
         if not plan:
             return None
-        described, small = plan
-        results = tuple([np.empty(s, t) for s, t in described] if small else [tensors.empty(s, t) for s, t in described])
+        described, make = plan
+        results = (make(*described[0]),) if self._single else tuple([make(s, t) for s, t in described])
         status = invoke(args, results)
         if status:
             if status < 0:
@@ -265,8 +266,8 @@ class BoundFunction:
             self._plain[key] = ()
             return
         types = [t.numpy for t in self._out_types]
-        small = all(tensors.is_small(s, t) for s, t in zip(shapes, types))
-        self._plain[key] = tuple(zip(shapes, types)), small
+        small = all([tensors.is_small(s, t) for s, t in zip(shapes, types)])
+        self._plain[key] = tuple(zip(shapes, types)), np.empty if small else tensors.empty
 
     def _positional(self, args: tuple, named: dict[str, Any]) -> tuple:
         names = self.argument_names

@@ -9,40 +9,38 @@ import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..ir.dtype import DType
 from ..ir.errors import CallError
-from . import native
+from . import arrays, native
 
 _ALIGNED_FROM = 4096  # bytes; smaller results do not gain from 64-byte alignment
 _KEPT_FROM = 256 << 10  # bytes; the C library may give such memory back at once, and the system clears it for the next result
-_KEPT_COUNT = 4
+_KEPT_COUNT = 16
 _KEPT_MOST = 256 << 20
-_kept: deque[np.ndarray] = deque()  # memory of large results that are gone. No lock: it is given back in the midst of anything
+Block = tuple[np.ndarray, int]
+"""Memory, and where it is aligned to 64 bytes."""
+_kept: deque[Block] = deque()  # memory of large results, the oldest first, whether they are still used or gone
+_unused: Block = (np.empty(0, np.uint8), 0)
+_ALONE = sys.getrefcount(_unused[0])  # references to memory that no array uses
 _capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _capsule_pointer.restype, _capsule_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
 
 
 def empty(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """A new array; large ones are aligned to 64 bytes."""
-    count = 1
-    for dim in shape:
-        count *= dim
-    nbytes = count * dtype.itemsize
+    nbytes = math.prod(shape) * dtype.itemsize
     if nbytes < _ALIGNED_FROM:
         return _few(shape, dtype)
-    kept = _KEPT_FROM <= nbytes <= _KEPT_MOST
-    raw = _free_block(nbytes + 64) if kept else np.empty(nbytes + 64, np.uint8)
-    begin = -address(raw) % 64
-    if not kept:
-        return np.ndarray(shape, dtype, raw, begin)
-    memory = _owner_type(raw.size).from_buffer(raw)
-    memory.block = raw
-    return np.ndarray(shape, dtype, memory, begin)
+    if not _KEPT_FROM <= nbytes <= _KEPT_MOST:
+        return np.ndarray(shape, dtype, *_block(nbytes))
+    block = _kept_block(nbytes)
+    array = np.ndarray(shape, dtype, *block)
+    _kept.append(block)
+    return array
 
 
 def is_small(shape: Sequence[int], dtype: np.dtype) -> bool:
@@ -71,51 +69,39 @@ def aligned_copy(data: Any) -> np.ndarray:
 
 def aligned_memory(nbytes: int) -> np.ndarray:
     """Bytes of any value, aligned to 64 bytes. NumPy asks for huge pages from 4 MB on."""
-    raw = np.empty(nbytes + 64, np.uint8)
-    start = -address(raw) % 64
+    raw, start = _block(nbytes)
     return raw[start : start + nbytes]
 
 
 def address(array: np.ndarray) -> int:
     """Where the first element of an array is in memory."""
-    try:
-        capsule = array.__dlpack__()  # half the time of array.ctypes.data; a DLTensor begins with the address
-    except BufferError:  # read-only, or of a type that DLPack does not know
-        return array.__array_interface__["data"][0]
-    return ctypes.c_size_t.from_address(_capsule_pointer(capsule, b"dltensor")).value
+    if arrays.readable():
+        return ctypes.c_size_t.from_address(id(array) + arrays.HEADER).value  # a seventh of the time of array.ctypes.data
+    return array.__array_interface__["data"][0]
 
 
-def _free_block(nbytes: int) -> np.ndarray:
-    """Memory for a large result: that of the last one of this size that is gone, where there is one, for it may still be in caches."""
-    newer: list[np.ndarray] = []
-    found = None
-    while found is None:
+def _block(nbytes: int) -> Block:
+    raw = np.empty(nbytes + 64, np.uint8)
+    return raw, -address(raw) % 64
+
+
+def _kept_block(nbytes: int) -> Block:
+    """Memory for a large result: that of the last one of this size that is gone, where there is one, for it may still be in caches. Whoever has it has
+    taken it out of the list, so that no other thread finds it."""
+    for _ in range(len(_kept)):
         try:
-            raw = _kept.pop()
-        except IndexError:  # none is left; another thread may have taken the last
+            block = _kept.pop()
+        except IndexError:  # another thread has the last one
             break
-        if raw.size == nbytes:
-            found = raw
-        else:
-            newer.append(raw)
-    _kept.extend(reversed(newer))
-    return np.empty(nbytes, np.uint8) if found is None else found
-
-
-def _give_back(raw: np.ndarray, _kept: deque[np.ndarray] = _kept) -> None:
-    """Keep the memory of a result that is gone; the oldest goes where that is too much."""
-    _kept.append(raw)
-    while len(_kept) > _KEPT_COUNT or (len(_kept) > 1 and sum(k.size for k in _kept.copy()) > _KEPT_MOST):
+        if block[0].size == nbytes + 64 and sys.getrefcount(block[0]) == _ALONE:
+            return block
+        _kept.appendleft(block)
+    while len(_kept) >= _KEPT_COUNT or (_kept and nbytes + sum(raw.size for raw, _ in _kept.copy()) > _KEPT_MOST):
         try:
             _kept.popleft()
         except IndexError:
-            return
-
-
-@lru_cache(maxsize=64)  # ctypes itself would make a type for each call: 10 us
-def _owner_type(nbytes: int) -> Any:
-    """Of the object that lives as long as the last array over a block of memory, and then gives it back."""
-    return type("Owner", (ctypes.c_char * nbytes,), {"__del__": lambda self, give_back=_give_back: give_back(self.block)})
+            break
+    return _block(nbytes)
 
 
 class Described:

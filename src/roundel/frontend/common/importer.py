@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...builder import BlockBuilder
+from ... import te
+from ...builder import BlockBuilder, program_attrs
 from ...ir import graph, structural_equal, tir
 from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.node import Span
-from ...ir.op import CALL_TIR
+from ...ir.op import CALL_TIR, FuseKind
 from .agreement import require_equal
 
 
@@ -55,6 +56,10 @@ class ModelNode:
     def te(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> graph.GraphExpr:
         """Emit a tensor expression ``fn(*tensors)`` as a tensor program."""
         return self.importer.bb.emit_te(fn, *args, **kwargs)
+
+    def elementwise(self, fn: Callable[[tir.Expr], tir.Expr], x: graph.GraphExpr, name: str) -> graph.GraphExpr:
+        """Emit a tensor program of each element by itself, which is fused with what stands before and after it."""
+        return self.te(lambda v: te.compute(v.shape, lambda *i: fn(v(*i)), name), x, primfunc_attrs=program_attrs(FuseKind.ELEMENTWISE))
 
     def program(self, program: tir.PrimFunc, *args: graph.GraphExpr) -> graph.GraphExpr:
         """Emit a call of a tensor program of constant sizes, scheduled or not: its first buffers are the arguments, the others its results. Raises

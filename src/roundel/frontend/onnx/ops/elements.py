@@ -22,7 +22,7 @@ def _bit_cast(node: NodeContext, x: Value) -> Any:
         return x.expr
     if dtype.is_bool or x.expr.sinfo.dtype.is_bool:
         return node.make("astype", x.expr, dtype=dtype)
-    return node.te(lambda v: te.compute(v.shape, lambda *i: tir.Call("reinterpret", (v(*i),), dtype), "bit_cast"), x.expr)
+    return node.elementwise(lambda v: tir.Call("reinterpret", (v,), dtype), x.expr, "bit_cast")
 
 
 @converter("CumProd", since=26)

@@ -9,7 +9,6 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .... import te
 from ....ir import graph, tir
 from ....ir.dtype import INT32
 from ..importer import NodeContext, Value
@@ -172,7 +171,7 @@ def _to_scale(node: NodeContext, v: Any, dtype: Any) -> Any:
         code = tir.select(tir.logical_and(tir.eq(exponent, 255), tir.ne(rest, 0)), tir.const(255, "int32"), code)
         return tir.Call("reinterpret", (tir.cast(code, "uint8"),), dtype)
 
-    return node.te(lambda x: te.compute(x.shape, lambda *i: body(x(*i)), "to_scale"), v)
+    return node.elementwise(body, v, "to_scale")
 
 
 @converter("Identity")

@@ -30,7 +30,7 @@ def _bits_as(node: NodeContext, x: Any) -> Any:
     dtype = node.out_dtype()
     if dtype.storage_bits != x.sinfo.dtype.storage_bits or dtype.is_bool or x.sinfo.dtype.is_bool:
         raise node.unsupported(f"the bits of {x.sinfo.dtype} as {dtype}")
-    return x if dtype == x.sinfo.dtype else node.te(lambda v: te.compute(v.shape, lambda *i: tir.Call("reinterpret", (v(*i),), dtype), "bits_as"), x)
+    return x if dtype == x.sinfo.dtype else node.elementwise(lambda v: tir.Call("reinterpret", (v,), dtype), x, "bits_as")
 
 
 @converter("permute", "permute_copy")
