@@ -8,6 +8,7 @@ nothing that need not be: the C runtime gets DLPack's view of each array and che
 from __future__ import annotations
 
 import ctypes
+import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
@@ -172,6 +173,7 @@ class BoundFunction:
         self._same_shapes = not described.num_symbols  # whatever the inputs are
         self._invoke = self._array_caller()
         self._torch_results: list[Any] | None = None  # their types, once asked
+        self._torch_plans: dict[Any, list[tuple]] = {}  # by the shapes of the inputs: shapes, strides and types of the results
 
     def __repr__(self) -> str:
         arrow = f" -> {', '.join(map(str, self.info.outputs))}" if self.info.kind == "graph" else ""
@@ -238,10 +240,16 @@ class BoundFunction:
             for a in args:
                 if type(a) not in kinds or not a.is_cpu or a.is_neg():
                     return None
-            shapes = self._shapes.get(tuple([a.shape for a in args]))
-            if describe is None or not shapes or None in shapes:
-                return None
-            results = tuple([torch.empty(s, dtype=t) for s, t in zip(shapes, types)])
+            key = None if self._same_shapes else tuple([a.shape for a in args])
+            plan = self._torch_plans.get(key)
+            if plan is None:
+                shapes = self._shapes.get(tuple([a.shape for a in args]))
+                if describe is None or not shapes or None in shapes:
+                    return None
+                if len(self._torch_plans) >= _SHAPES_KEPT:
+                    self._torch_plans.clear()
+                plan = self._torch_plans[key] = [(s, _steps(s), t) for s, t in zip(shapes, types)]
+            results = tuple([torch.empty_strided(s, steps, dtype=t) for s, steps, t in plan])  # half the time of torch.empty
             status = invoke(args, results, describe)
         except Exception:  # such as of a sparse tensor; the general way says what to do
             return None
@@ -519,6 +527,11 @@ def _check_writable(value: Any) -> None:
             f"{type(value).__name__} was passed for an output",
             hint="pass an array to be written into, such as numpy.empty(shape, dtype)",
         )
+
+
+def _steps(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of contiguous elements."""
+    return tuple(math.prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
 def _new_output(shape: tuple[int, ...] | None, dtype: DType, torch: Any) -> Any:

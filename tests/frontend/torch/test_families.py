@@ -137,6 +137,14 @@ def test_compiled_agrees_with_pytorch(name):
     torch.testing.assert_close(compiled(function, *inputs)(*inputs), function(*inputs), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("function", [torch.copysign, torch.nextafter, lambda a, b: torch.frexp(a)[0] * b])
+def test_programs_of_single_elements_are_fused(function):
+    a, b = EDGES.repeat(5)[:37], EDGES.flip(0).repeat_interleave(5)[:37]
+    model = rd.compile(Module(function), (a, b))
+    assert len(model.kernels) == 1
+    torch.testing.assert_close(model(a, b), function(a, b), rtol=0, atol=0, equal_nan=True)
+
+
 def test_an_input_changed_in_place():
     def change(x, y):
         x.mul_(2)[1:] += y
