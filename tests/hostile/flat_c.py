@@ -23,6 +23,7 @@ from .attempts import attempts
 TARGETS = ("x86-64", "x86-64-v3", "llvm -mcpu=x86-64 -vector-width=32")  # wider vectors are not every machine's
 INTERPRETED = "the interpreter"
 BATCH = 40  # programs of one file of C
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2}  # of the largest element: a few roundings to the narrowest type of a program; else 1e-5
 
 
 def attack(count: int, seed: int) -> Iterator[str]:
@@ -50,6 +51,7 @@ def _unequal(batch: list[tuple[str, Drawn, Any, Any]]) -> Iterator[str]:
             results[way] = laid[-1].copy()
             run[f"program{k}"](*laid[:-1], results[way], *(given if way == INTERPRETED else ()))
         wanted = results.pop(INTERPRETED)
-        scale = float(np.nanmax(np.abs(wanted.astype(np.float64)), initial=1.0))
+        narrow = next((t for t in TOLERANCE if t in drawn.func.script()), "float32")
+        tolerance, scale = TOLERANCE.get(narrow, 1e-5), float(np.nanmax(np.abs(wanted.astype(np.float64)), initial=1.0))
         yield from (f"{where}: {way} differs from the interpreter by {np.nanmax(np.abs(found - wanted))}" for way, found in results.items()
-                    if not np.allclose(found, wanted, rtol=1e-4, atol=1e-4 * scale, equal_nan=True))
+                    if not np.allclose(found, wanted, rtol=max(1e-4, tolerance), atol=tolerance * scale, equal_nan=True))

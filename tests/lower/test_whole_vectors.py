@@ -9,6 +9,7 @@ import pytest
 import roundel as rd
 from roundel import te
 from roundel.build.build import lowered
+from roundel.interp import interpret
 from roundel.ir import IRModule, tir
 from roundel.ir.visit import walk
 from roundel.schedule import Schedule
@@ -115,3 +116,24 @@ def test_windows_of_vectors_that_are_not_full_stay_in_registers(width):
     rd.build(sch.func)(a, b, out)
     windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3), axis=(1, 2))
     np.testing.assert_allclose(out, np.einsum("cijhv,ochv->oij", windows, b), rtol=1e-4, atol=1e-4)
+
+
+@T.prim_func
+def two_stages(A: T.Buffer((3, 5), "float32"), C: T.Buffer((5, 3), "float32")):
+    for i in range(3):
+        B, D = T.alloc_buffer((5,), "float32", scope="local"), T.alloc_buffer((5,), "float32", scope="local")
+        for j in range(5):
+            B[j] = A[i, j] * T.float32(2)
+        for j in T.vectorized(8):
+            if j < 5:
+                D[j] = T.exp(B[j])
+        for j in range(5):
+            C[j, i] = D[j]
+
+
+def test_local_memory_is_not_read_beyond_its_end():
+    """Whole vectors of one buffer are computed from another one, which has no more elements than are stored to it."""
+    flat = lowered(IRModule({"main": two_stages}))
+    a, c = np.linspace(-1, 1, 15, dtype="float32").reshape(3, 5), np.full((5, 3), np.nan, "float32")
+    interpret(flat)["main"](a, c)
+    np.testing.assert_allclose(c, np.exp(a * 2).T, rtol=1e-6)

@@ -7,11 +7,14 @@ import hashlib
 import math
 import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .dtype import DType
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
 
 _pool: weakref.WeakValueDictionary[str, ConstData] = weakref.WeakValueDictionary()
 

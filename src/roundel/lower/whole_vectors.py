@@ -11,6 +11,7 @@ A masked store would keep the tile in memory. Other memory is still read under t
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from roundel.arith import Analyzer
@@ -48,7 +49,7 @@ class _Unguard(StatementRewriter):
         dropped = [c for c in conjuncts(stmt.condition) if self.is_edge(c, store)]
         if not dropped or _may_trap(store.value, self.lanes[-1]):
             return stmt
-        value = _Guard(tir.logical_and(*dropped), self.lanes[-1], self.analyzer).rewrite(store.value)
+        value = _Guard(tir.logical_and(*dropped), self.lanes[-1], self.analyzer, self.shapes).rewrite(store.value)
         rest = [c for c in conjuncts(stmt.condition) if c not in dropped]
         store = store.replace(value=value)
         return tir.If(tir.logical_and(*rest), store) if rest else store
@@ -73,21 +74,23 @@ def _may_trap(value: tir.Expr, lane: Var) -> bool:
 
 
 class _Guard(Rewriter):
-    """Reads memory that is not local under the condition, unless the memory is padded that far."""
+    """Reads memory under the condition, unless it has all elements of the vector, as local memory has that is as large as its vectors."""
 
-    def __init__(self, condition: tir.Expr, lane: Var, analyzer: Analyzer) -> None:
-        self.condition, self.lane, self.analyzer = condition, lane, analyzer
+    def __init__(self, condition: tir.Expr, lane: Var, analyzer: Analyzer, shapes: Mapping[tir.Buffer, Sequence[tir.Expr]]) -> None:
+        self.condition, self.lane, self.analyzer, self.shapes = condition, lane, analyzer, shapes
 
     @on(tir.BufferLoad)
     def _load(self, load: tir.BufferLoad) -> tir.Expr:
-        if load.buffer.scope == "local" or self.lane not in free_vars(load) or self.is_within(load):
+        if self.lane not in free_vars(load) or self.is_within(load):
             return load
         return tir.if_then_else(self.condition, load, tir.const(0, load.dtype))
 
     def is_within(self, load: tir.BufferLoad) -> bool:
-        """Whether the buffer is known to have all these elements."""
-        bounds = [self.analyzer.bounds(i) for i in load.indices]
-        return all(type(n) is tir.IntImm and low >= 0 and high < n.value for (low, high), n in zip(bounds, load.buffer.shape, strict=True))
+        """Whether the buffer is known to have all these elements; of local memory only lanes are in question."""
+        extents = self.shapes.get(load.buffer, load.buffer.shape)
+        asked = [(i, n) for i, n in zip(load.indices, extents, strict=True) if load.buffer.scope != "local" or self.lane in free_vars(i)]
+        bounds = [(*self.analyzer.bounds(i), n) for i, n in asked]
+        return all(type(n) is tir.IntImm and low >= 0 and high < n.value for low, high, n in bounds)
 
 
 class Enlarge(Rewriter):

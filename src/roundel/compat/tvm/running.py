@@ -153,8 +153,12 @@ def load_module(path: str | Path) -> Module:
     """The functions of a file that ``export_library`` wrote."""
     if Path(path).suffix == ".tar":
         with TemporaryDirectory() as folder, tarfile.open(path) as archive:
-            archive.extract(_IN_ARCHIVE, folder, filter="data")
-            return load_module(Path(folder, _IN_ARCHIVE))
+            found = archive.extractfile(_IN_ARCHIVE) if _IN_ARCHIVE in archive.getnames() else None
+            if found is None:
+                raise OptionError(f"{path} is no file of `export_library`", hint=f"it has no {_IN_ARCHIVE}")
+            path = Path(folder, _IN_ARCHIVE)
+            path.write_bytes(found.read())
+            return load_module(path)
     model = api.load(path)
     return Module(model.executable if hasattr(model, "executable") else {"main": model})
 
