@@ -42,6 +42,8 @@ static inline void os_pause(void) {
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   __asm__ volatile("isb" ::: "memory");
+#elif defined(__wasm_atomics__)
+  for (volatile int i = 0; i < 16; i++) continue; /* it has no instruction for this; some 100 cycles */
 #else
   __asm__ volatile("" ::: "memory");
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WebAssembly: memory that grows, one file (the weights that the host has given), no threads, no clock. Nothing is imported but the memory. */
+/* WebAssembly: memory that grows, and one file (the weights that the host has given). Threads are in threads_wasm.c. */
 #if defined(__wasm__)
 #include "os_wasm.h"
 
@@ -17,10 +17,20 @@ struct Free { size_t nbytes; Free *next; };
 extern unsigned char __heap_base; /* the linker's: where its data end */
 static Free *first_free;
 static size_t heap_end; /* 0: nothing was asked for yet */
+static _Atomic uint32_t heap_lock; /* of these two, and the lists */
 static const char *file;
 static size_t file_nbytes;
 
 static char *end_of(Free *block) { return (char *)block + block->nbytes; }
+
+static void lock_heap(void) {
+  while (atomic_exchange(&heap_lock, 1)) os_wait(&heap_lock, 1, 0);
+}
+
+static void unlock_heap(void) {
+  atomic_store(&heap_lock, 0);
+  os_wake(&heap_lock, 1);
+}
 
 /* Gives a block back, and makes one of it and its neighbours that are free as well. */
 static void give_back(Free *block) {
@@ -63,9 +73,8 @@ static Free **find(size_t nbytes) {
   return NULL;
 }
 
-void *os_alloc(size_t nbytes) {
-  if (nbytes > SIZE_MAX - 4 * PAGE) return NULL;
-  nbytes = (nbytes + UNIT - 1) / UNIT * UNIT + UNIT;
+/* A block of so many bytes, a multiple of UNIT, its header among them. */
+static Free *take(size_t nbytes) {
   Free **at = find(nbytes);
   if (!at && (grow(nbytes) || !(at = find(nbytes)))) return NULL;
   Free *block = *at;
@@ -78,12 +87,23 @@ void *os_alloc(size_t nbytes) {
   } else {
     *at = block->next;
   }
-  return (char *)block + UNIT;
+  return block;
+}
+
+void *os_alloc(size_t nbytes) {
+  if (nbytes > SIZE_MAX - 4 * PAGE) return NULL;
+  lock_heap();
+  Free *block = take((nbytes + UNIT - 1) / UNIT * UNIT + UNIT);
+  unlock_heap();
+  return block ? (char *)block + UNIT : NULL;
 }
 
 void os_free(void *memory, size_t nbytes) {
   (void)nbytes;
-  if (memory) give_back((Free *)((char *)memory - UNIT));
+  if (!memory) return;
+  lock_heap();
+  give_back((Free *)((char *)memory - UNIT));
+  unlock_heap();
 }
 
 void *malloc(size_t nbytes) { return os_alloc(nbytes); }
@@ -119,16 +139,5 @@ int os_folder_of(const void *address, int behind_links, char *folder, size_t cap
 
 int os_exists(const char *path) { return (void)path, file != NULL; }
 void *os_find_symbol(const char *name) { return (void)name, NULL; }
-int os_thread_start(uint64_t *handle, OsThreadMain main, void *argument) { return (void)handle, (void)main, (void)argument, 1; }
-void os_thread_join(uint64_t handle) { (void)handle; }
-void os_wait(_Atomic uint32_t *word, uint32_t expected, uint32_t microseconds) { (void)word, (void)expected, (void)microseconds; }
-void os_wake(_Atomic uint32_t *word, int32_t count) { (void)word, (void)count; }
-void os_yield(void) {}
-void os_at_fork(void (*in_child)(void)) { (void)in_child; }
-void os_forget_waiters(void) {}
-int64_t os_time_ns(void) { return 0; }
-int64_t os_coarse_time_ns(void) { return 0; }
-uint64_t os_this_thread(void) { return 1; }
-int os_num_cpus(void) { return 1; }
 int os_allow_tiles(void) { return 0; }
 #endif

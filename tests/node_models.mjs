@@ -13,11 +13,11 @@ const ARRAYS = {
 };
 
 async function answer({ file, others, weights, inputs, options }) {
-  const key = JSON.stringify([file, others ?? [], weights ?? null]);
+  const key = JSON.stringify([file, others ?? [], weights ?? null, options?.threads ?? null]);
   const source = others ? [file, ...others].map((name) => pathToFileURL(name)) : pathToFileURL(file);
   if (!models.has(key)) models.set(key, await load(source, { ...options, ...(weights ? { weights: await readFile(weights) } : {}) }));
   const model = models.get(key);
-  if (!inputs) return { inputs: model.inputs, outputs: model.outputs, memory: model.memoryBytes };
+  if (!inputs) return { inputs: model.inputs, outputs: model.outputs, memory: model.memoryBytes, threads: model.threads };
   const given = inputs.map(({ dtype, shape, data }) => {
     const bytes = Buffer.from(data, "base64");
     return { shape, data: new ARRAYS[dtype](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)) };

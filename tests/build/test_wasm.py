@@ -163,6 +163,33 @@ def test_relaxed_vectors_are_taken_where_the_engine_has_them(node, tmp_path):
         assert error.code == "MachineError" and "has no relaxed-simd" in str(error)
 
 
+@in_node
+@pytest.mark.parametrize("kind", [dense, convolutions])
+def test_threads_compute_what_one_computes(node, kind, tmp_path):
+    model, inputs = kind()
+    file, here = rd.compile(model, target="wasm32-threads").save(tmp_path / "m.wasm"), rd.compile(model)
+    rows = (1, 5000, 0, 300) if kind is dense else (1,)
+    for threads in (1, 2, 5):
+        for n in rows:
+            given = [np.random.default_rng(n).standard_normal((n, 16)).astype("f")] if kind is dense else inputs
+            same(node.run(file, given, options={"threads": threads}), listed(here(*given)))
+        assert node.ask(file, options={"threads": threads})["threads"] == threads
+    for wrong in (0, 1.5, 257):
+        with pytest.raises(Failed, match="whole number from 1 to 256"):
+            node.ask(file, options={"threads": wrong})
+
+
+@in_node
+def test_an_engine_that_shares_no_memory_takes_the_module_without_threads(tmp_path):
+    model, inputs = dense()
+    plain, threads = compiled(model).save(tmp_path / "m.wasm"), rd.compile(model, target="wasm32-threads").save(tmp_path / "threads.wasm")
+    with Node("--enable-sharedarraybuffer-per-context") as node:
+        same(node.run(threads, inputs, others=[str(plain)]), listed(rd.compile(model)(*inputs)))
+        with pytest.raises(Failed, match="has no atomics.*cross-origin isolated") as error:
+            node.ask(threads)
+        assert error.value.code == "MachineError"
+
+
 def test_steps_of_a_reduction_are_not_mixed():
     model = rd.compile(dense()[0], target="wasm32")
     assert {kernel["decisions"].get("unroll", 1) for kernel in model.kernels.values()} == {1}
@@ -190,7 +217,7 @@ def test_a_module_imports_memory_alone(tmp_path):
 
 def test_the_header_of_a_module_is_the_es_module_and_its_types(tmp_path):
     compiled(dense()[0]).save(tmp_path / "m.wasm", header=True)
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.wasm", "roundel.d.mts", "roundel.mjs"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.wasm", "roundel-thread.mjs", "roundel.d.mts", "roundel.mjs"]
 
 
 def test_other_endings_are_refused(tmp_path):
@@ -227,4 +254,4 @@ def test_the_command_line_compiles_to_what_the_ending_says(tmp_path):
     done = subprocess.run([sys.executable, "-m", "roundel", "compile", "m.onnx", "-o", "m.wasm", "--side-file", "--header", "--json"], cwd=tmp_path,
                           capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["metadata"]["triple"] == "wasm32-unknown-unknown"
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.wasm", "m.wasm.weights", "roundel.d.mts", "roundel.mjs"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.wasm", "m.wasm.weights", "roundel-thread.mjs", "roundel.d.mts", "roundel.mjs"]

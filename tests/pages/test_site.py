@@ -67,7 +67,7 @@ def test_what_is_written(tmp_path):
     written = {p.name for p in (tmp_path / "site").iterdir()}
     weights = {name for name in written if name.endswith(".weights")}
     assert set(kept) - {"./"} == written - {"offline.js", "roundel.d.mts", *weights}, "what is loaded is kept"
-    assert facts["modules"] == ["model-relaxed.wasm", "model.wasm"], "a browser takes the first that it can run"
+    assert facts["modules"] == ["model-relaxed-threads.wasm", "model-threads.wasm", "model-relaxed.wasm", "model.wasm"], "a browser takes the first that it can run"
     assert len(weights) == len({(tmp_path / "site" / name).read_bytes() for name in weights}), "equal weights are one file"
     write_site(convolutions()[0], tmp_path / "site", title="another")
     assert worker != (tmp_path / "site" / "offline.js").read_text(), "who has the page gets the new one"
@@ -97,8 +97,8 @@ class Visit:
             self.server.server_close()
             self.thread.join()
 
-    def open(self):
-        self.browser.ask("Page.navigate", url=f"http://localhost:{self.server.server_port}/")
+    def open(self, query=""):
+        self.browser.ask("Page.navigate", url=f"http://localhost:{self.server.server_port}/{query}")
         self.wait("document.body?.dataset.state")
 
     def wait(self, script):
@@ -141,6 +141,14 @@ class TestInABrowser:
             np.testing.assert_allclose(np.array(page.text("#results pre").split(), "f").reshape(2, 16), want, rtol=1e-4, atol=1e-5)
             assert "ms" in page.text("#facts") and "MB" in page.text("#facts")
             assert not page.browser.messages
+
+    def test_threads_help_where_the_page_is_isolated(self, pictures):
+        with Visit(pictures) as page:
+            page.open("?threads=3")
+            page.wait("document.getElementById('facts').innerText.includes('Threads\\n3')")
+            page.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('test')).click()")
+            page.wait("!document.getElementById('results').hidden")
+            assert page.text("#results tbody tr").startswith("thing ") and not page.browser.messages
 
     def test_mistakes_are_told_in_words(self, numbers):
         with Visit(numbers) as page:

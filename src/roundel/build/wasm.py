@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model as one WebAssembly module: generated objects, the C runtime and the weights, linked so that nothing is imported but the memory.
+"""A model as one WebAssembly module: generated objects, the C runtime and the weights, linked so that nothing is imported but the memory, and with threads a
+clock.
 
 What WebAssembly does not tell who loads a module stands in a section of its own, `roundel`, as JSON: how many pages its memory needs at
 first (``pages``), where its weights are, if they are in a file beside it (``weights``: ``file``, ``nbytes`` and ``digest``), and what engines must have
@@ -26,8 +27,10 @@ from .weights import Blob, nbytes_of, write_beside, write_content
 _EMBED_AT_MOST = 1 << 29  # bytes; engines keep a module's bytes besides the memory that its data are copied to, and take 1 GiB of them at most
 _MOST = 3 << 30  # bytes of weights, of the 4 GiB that there are for everything
 _STACK = 1 << 20
-_COMMON = ("", "simd128")  # features that need not be told
+_COMMON = ("", "simd128", "bulk-memory")  # features that need not be told
 _COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fvisibility=hidden", "-w")
+_THREADS = "atomics"  # the feature that modules with threads have
+_SHARED = ("--shared-memory", f"--max-memory={1 << 32}")  # what their linker is told
 _LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
 # zig puts the stack first without being told.
 _LINK_BY_ZIG = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")
@@ -45,19 +48,20 @@ RdPackage roundel_package = {{&roundel_library, {weights}, {file}, {digest}, 0, 
 
 def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, features: str = "",
                  side_file: bool | str = False, header: bool = False) -> Path:
-    """Write ``out``, a module for JavaScript and other hosts; with ``side_file`` (and always above 512 MiB) the weights go to ``<name>.weights``
-    beside it, or to the file that it names, and with ``header`` the ES module that runs it and its types, ``roundel.mjs`` and ``roundel.d.mts``. Raises
-    BuildError, OptionError for another ending."""
+    """Write ``out``, a module for JavaScript and other hosts; with ``side_file`` (and always above 512 MiB, or with threads) the weights go to
+    ``<name>.weights`` beside it, or to the file that it names, and with ``header`` the ES module that runs it, with what belongs to it (``roundel.mjs``).
+    Raises BuildError, OptionError for another ending."""
     if out.suffix != ".wasm":
         raise OptionError(f"{out.name}: a model compiled to WebAssembly is no such file", hint="a name that ends in .wasm gives a module")
     values = sorted({_VALUES[key] for f in functions for key in f.info.extra if key in _VALUES})
     if values:
         raise BuildError("the model cannot be a WebAssembly module", why=f"it takes or gives {', '.join(values)}, and modules are given tensors of numbers")
-    size = nbytes_of(weights)
+    size, wanted = nbytes_of(weights), features.replace("+", "").split(",")
+    has_threads = _THREADS in wanted  # each has an instance, which would copy embedded weights anew
     if size > _MOST:
         raise BuildError(f"{size:,} bytes of weights are too many for WebAssembly, whose memory has 4 GiB",
                          hint='store them in 16 bits (weights="float16"), or compile for another target')
-    beside = out.with_name(side_file if isinstance(side_file, str) else weights_name(out)) if size and (side_file or size > _EMBED_AT_MOST) else None
+    beside = out.with_name(side_file if isinstance(side_file, str) else weights_name(out)) if size and (side_file or has_threads or size > _EMBED_AT_MOST) else None
     with ExitStack() as outputs:
         temporary = outputs.enter_context(toolchain.atomic_output(out))
         work = toolchain.temporary_folder("roundel-wasm-")
@@ -65,9 +69,9 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
         digest = write_beside(weights, beside, outputs) if beside is not None and weights is not None else ""
         embedded = weights if size and beside is None else None
         (work / "stub.c").write_text(_stub(size if embedded is not None else 0, beside, digest))
-        linked = _linked(objects, work)
+        linked = _linked(objects, work, has_threads)
         told = {"version": __version__, "pages": linked.pages, "weights": beside and {"file": beside.name, "nbytes": size + DIGEST, "digest": digest},
-                "needs": [name for name in features.replace("+", "").split(",") if name not in _COMMON]}
+                "needs": [name for name in wanted if name not in _COMMON]}
         with temporary.open("wb") as sink:
             for part in linked.parts(embedded, json.dumps(told).encode()):
                 if isinstance(part, bytes):
@@ -84,10 +88,11 @@ def _stub(room: int, beside: Path | None, digest: str) -> str:
                         digest=f'"{digest}"' if beside else "0")
 
 
-def _linked(objects: Sequence[bytes], work: Path) -> _Module:
+def _linked(objects: Sequence[bytes], work: Path, has_threads: bool) -> _Module:
     compiler = toolchain.compiler("wasm32-wasi")  # for the headers of a C library, which is not linked
-    runtime = library.compiled(compiler, ("-fno-pic", *_COMPILE), shared=False) / "libroundel_rt.a"
-    toolchain.run([*compiler, *_COMPILE, f"-I{library.source_dir()}", "-c", work / "stub.c", "-o", work / "stub.o"])
+    how, shared = (("-matomics", *_COMPILE), _SHARED) if has_threads else (_COMPILE, ())
+    runtime = library.compiled(compiler, ("-fno-pic", *how), shared=False) / "libroundel_rt.a"
+    toolchain.run([*compiler, *how, f"-I{library.source_dir()}", "-c", work / "stub.c", "-o", work / "stub.o"])
     paths = [work / "stub.o"]
     for i, content in enumerate(objects):
         paths.append(work / f"part{i}.o")
@@ -95,35 +100,35 @@ def _linked(objects: Sequence[bytes], work: Path) -> _Module:
     inputs: tuple[str | Path, ...] = (*paths, "--whole-archive", runtime)
     linked = work / "linked.wasm"
     try:
-        toolchain.run([*toolchain.module_linker(), *_LINK, *inputs, "-o", linked])
+        toolchain.run([*toolchain.module_linker(), *_LINK, *shared, *inputs, "-o", linked])
     except BuildError as error:
         if "undefined symbol" not in str(error):
             raise
-        _link_with_libc(inputs, compiler, work, linked)
-    return _Module.read(linked.read_bytes())
+        _link_with_libc(inputs, compiler, work, linked, shared)
+    return _Module.read(linked.read_bytes(), has_threads)
 
 
-def _link_with_libc(inputs: Sequence[str | Path], compiler: Sequence[str], work: Path, linked: Path) -> None:
+def _link_with_libc(inputs: Sequence[str | Path], compiler: Sequence[str], work: Path, linked: Path, shared: Sequence[str]) -> None:
     """Link what needs functions of math.h, such as a remainder or an exponential of float64: those of the C library that zig brings, which zig compiles when it
     is wanted first, in a minute, and keeps. Raises BuildError."""
     toolchain.run([*toolchain.module_linker(), "-r", *inputs, "-o", work / "whole.o"])
-    toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *(f"-Wl,{option}" for option in _LINK_BY_ZIG), work / "whole.o", "-o", linked])
+    toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *(f"-Wl,{option}" for option in (*_LINK_BY_ZIG, *shared)), work / "whole.o", "-o", linked])
 
 
 @dataclass(frozen=True)
 class _Module:
-    """A module's sections: number and content, in order. There is none that starts it: the linker's only clears what is to be zero, the place of
-    the weights with it, and memory that a host makes is zero."""
+    """A module's sections: number and content, in order. There is none that starts it without threads: the linker's only clears what is to be zero,
+    the place of the weights with it, and memory that a host makes is zero. With threads it also copies data, in the first instance alone."""
 
     sections: tuple[tuple[int, bytes], ...]
 
     @staticmethod
-    def read(content: bytes) -> _Module:
+    def read(content: bytes, starts: bool = False) -> _Module:
         """Of a module's bytes."""
         found, at = [], 8  # behind the magic number and the version
         while at < len(content):
             size, begin = _number(content, at + 1)
-            if content[at] != _START:
+            if starts or content[at] != _START:
                 found.append((content[at], content[begin : begin + size]))
             at = begin + size
         return _Module(tuple(found))
@@ -134,7 +139,7 @@ class _Module:
 
     @property
     def pages(self) -> int:
-        """Pages of 64 KiB that its memory, which is all that it imports, must have at least."""
+        """Pages of 64 KiB that its memory, which is the first that it imports, must have at least."""
         content = self.section(_IMPORT)
         at = 1
         for _ in range(2):  # the two names

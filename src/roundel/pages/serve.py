@@ -12,6 +12,12 @@ from typing import Any
 class _Files(SimpleHTTPRequestHandler):
     extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript", ".wasm": "application/wasm", ".weights": "application/octet-stream"}
 
+    def end_headers(self) -> None:
+        """The page is isolated from others, as browsers ask before they let threads share memory."""
+        self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+        self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Nothing: who serves a page looks at the page."""
 

@@ -20,7 +20,8 @@ from .kind import chosen, picture_of
 
 _WEB = Path(__file__).parent / "web"
 _COPIED = ("page.css", "dom.mjs", "page.mjs", "picture.mjs", "numbers.mjs", "worker.mjs")
-_MODULES = {"model-relaxed.wasm": "wasm32-relaxed", "model.wasm": "wasm32"}  # and their targets: a browser takes the first that it can run
+_MODULES = {f"model{kind}.wasm": f"wasm32{kind}" for kind in ("-relaxed-threads", "-threads", "-relaxed", "")}
+"""Modules and their targets: a browser takes the first that it can run."""
 _MOST_LABELS = 1 << 20  # bytes of a file of labels
 
 
@@ -78,7 +79,7 @@ def _digest(weights: Path) -> bytes:
 def _write_worker(folder: Path) -> None:
     """The service worker keeps these files for visits without a network; it is another one whenever one of them changes. The weights, which may
     be large, are kept by roundel.mjs."""
-    kept = ["index.html", "site.json", *_MODULES, "roundel.mjs", *_COPIED]
+    kept = ["index.html", "site.json", *_MODULES, "roundel.mjs", "roundel-thread.mjs", *_COPIED]
     digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in kept)).hexdigest()[:16]
     text = (_WEB / "offline.js").read_text(encoding="utf-8")
     (folder / "offline.js").write_text(text.replace("{{version}}", digest).replace("{{files}}", json.dumps(["./", *kept])))

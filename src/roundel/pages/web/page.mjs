@@ -55,17 +55,18 @@ async function start() {
     at("progress").value = total ? loaded / total : 0;
     say(`Loading the model: ${megabytes(loaded)} of ${megabytes(total)}`);
   });
-  const model = await runner.ask("load", { modules: site.modules });
+  const threads = Number(new URLSearchParams(location.search).get("threads")) || undefined;
+  const model = await runner.ask("load", { modules: site.modules, threads });
   const loading = `${Math.round(performance.now() - begin)} ms`;
   at("progress").hidden = true;
   say("Ready.");
-  showFacts({ "Loaded in": loading, Memory: megabytes(model.memory) });
+  showFacts({ "Loaded in": loading, Threads: model.threads, Memory: megabytes(model.memory) });
   const run = async (inputs) => {
     at("error").hidden = true;
     say("Running ...");
     try {
       const { outputs, ms, memory } = await runner.ask("run", { inputs });
-      showFacts({ "Loaded in": loading, Latency: `${ms.toFixed(1)} ms`, Memory: megabytes(memory) });
+      showFacts({ "Loaded in": loading, Latency: `${ms.toFixed(1)} ms`, Threads: model.threads, Memory: megabytes(memory) });
       say("Done.");
       at("results").hidden = false;
       return outputs;

@@ -6,9 +6,9 @@ import { load } from "./roundel.mjs";
 let model = null;
 
 const answers = {
-  async load({ modules }) {
-    model = await load(modules.map((name) => new URL(name, import.meta.url)), { onProgress: (progress) => postMessage({ progress }) });
-    return { inputs: model.inputs, outputs: model.outputs, memory: model.memoryBytes };
+  async load({ modules, threads }) {
+    model = await load(modules.map((name) => new URL(name, import.meta.url)), { threads, onProgress: (progress) => postMessage({ progress }) });
+    return { inputs: model.inputs, outputs: model.outputs, threads: model.threads, memory: model.memoryBytes };
   },
   run({ inputs }) {
     const begin = performance.now();

@@ -6,7 +6,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-FILES = ("roundel.mjs", "roundel.d.mts")
+FILES = ("roundel.mjs", "roundel-thread.mjs", "roundel.d.mts")
 
 
 def copy_into(folder: Path) -> list[Path]:

@@ -30,6 +30,8 @@ export interface LoadOptions {
   signal?: AbortSignal;
   /** The most memory that the model may take. */
   maximumBytes?: number;
+  /** How many threads a module with threads has. Default: half the processors that the engine tells of, at most 8. */
+  threads?: number;
 }
 
 export type ErrorCode =
@@ -46,9 +48,11 @@ export class Model {
   readonly metadata: Record<string, unknown>;
   /** Bytes of memory that the model has taken. */
   readonly memoryBytes: number;
+  /** How many threads compute a run. */
+  readonly threads: number;
   /** Outputs by name. Throws RoundelError. */
   run(inputs: Record<string, Input> | Input[] | Input, options?: { function?: string }): Record<string, Tensor>;
-  /** Gives the memory back. */
+  /** Gives the memory back and ends the threads. */
   dispose(): void;
 }
 

@@ -35,7 +35,7 @@ export class RoundelError extends Error {
 /** Loads a model: `source` is the URL of a module, or its bytes, or an array of these, of which the first is taken that this engine can run.
  * Options: `weights` (URL or bytes of the weights' file; by default it is looked for beside the module), `onProgress({ loaded, total })`, `cache` (keep
  * weights in the browser's cache; default true), `check` (compare the weights' digest; default true), `signal` (to end it early), `maximumBytes` (of
- * memory). Throws RoundelError. */
+ * memory), `threads` (of a module with threads; default: half the processors that the engine tells of, at most 8). Throws RoundelError. */
 export async function load(source, options = {}) {
   const progress = new Progress(options.onProgress);
   const { from, bytes, told } = await chosen(Array.isArray(source) ? source : [source], options, progress);
@@ -46,14 +46,21 @@ export async function load(source, options = {}) {
     weights = isBytes(given) ? asBytes(given) : await cached(given, told.weights, options, progress);
     await checkWeights(weights, told.weights, options.check ?? true);
   }
-  const memory = newMemory(told.pages, options.maximumBytes);
+  const hasThreads = (told.needs ?? []).includes(THREADS);
+  const memory = newMemory(told.pages, options.maximumBytes, hasThreads);
   let instance;
   try {
-    instance = await WebAssembly.instantiate(module, { env: { memory } });
+    instance = await WebAssembly.instantiate(module, { env: { memory, now } });
   } catch (error) {
     throw new RoundelError(`the module cannot be started: ${error.message}`, "MachineError", { cause: error });
   }
-  return new Model(instance.exports, memory, weights);
+  const threads = hasThreads ? await startThreads(instance.exports, module, memory, options.threads ?? usualThreads()) : [];
+  try {
+    return new Model(instance.exports, memory, weights, threads);
+  } catch (error) {
+    threads.forEach((thread) => thread.terminate());
+    throw error;
+  }
 }
 
 /** A model that was loaded. One run at a time; in a page, load it in a worker so that the page stays responsive. */
@@ -61,11 +68,13 @@ export class Model {
   #exports;
   #memory;
   #functions;
+  #threads;
   #broken = null;
 
-  constructor(exports, memory, weights) {
+  constructor(exports, memory, weights, threads) {
     this.#exports = exports;
     this.#memory = memory;
+    this.#threads = threads;
     if (weights) {
       const place = this.#allocate(weights.byteLength, "the weights");
       new Uint8Array(memory.buffer).set(weights, place);
@@ -109,8 +118,14 @@ export class Model {
     }
   }
 
-  /** Gives the memory back; the model cannot be used afterwards. */
+  /** How many threads compute a run. */
+  get threads() {
+    return this.#threads.length + 1;
+  }
+
+  /** Gives the memory back and ends the threads; the model cannot be used afterwards. */
   dispose() {
+    this.#threads.forEach((thread) => thread.terminate());
     this.#exports = this.#memory = null;
   }
 
@@ -166,7 +181,8 @@ export class Model {
     const dtype = DTYPES.get(`${view.getUint8(at + 16)}/${view.getUint8(at + 17)}`);
     const place = view.getUint32(at, true) + Number(view.getBigUint64(at + 32, true));
     const [Kind] = TYPES[dtype];
-    const data = new Kind(this.#memory.buffer.slice(place, place + elements(shape) * Kind.BYTES_PER_ELEMENT));
+    const bytes = new Uint8Array(this.#memory.buffer, place, elements(shape) * Kind.BYTES_PER_ELEMENT);
+    const data = new Kind(bytes.slice().buffer); // of this thread alone, also where the memory is shared
     this.#exports.roundel_release_output(at);
     return { dtype, shape, data };
   }
@@ -287,7 +303,7 @@ class Progress {
 
 async function read(source, options, progress) {
   const url = absolute(source);
-  if (url.protocol === "file:" && globalThis.process?.versions?.node) {
+  if (url.protocol === "file:" && inNode) {
     const { readFile } = await import("node:fs/promises");
     try {
       const bytes = await readFile(url);
@@ -373,10 +389,11 @@ async function digest(content, subtle) {
 // Functions of one instruction: engines that have it accept them.
 const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11);
 
-const PROBES = {
-  "relaxed-simd": Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 0, 253, 15, 65, 0, 253, 15,
-    253, 128, 2, 11),
-};
+const RELAXED = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 0, 253, 15, 65, 0, 253, 15, 253,
+  128, 2, 11);
+
+const THREADS = "atomics";
+const PROBES = { "relaxed-simd": () => WebAssembly.validate(RELAXED), [THREADS]: canShare };
 
 /** The first module that this engine can run: where it is from, its bytes, and what it tells of itself. */
 async function chosen(sources, options, progress) {
@@ -387,11 +404,13 @@ async function chosen(sources, options, progress) {
   for (const from of sources) {
     const bytes = isBytes(from) ? asBytes(from) : await read(from, options, progress);
     const told = toldBy(bytes);
-    lacking = (told.needs ?? []).filter((name) => !(name in PROBES && WebAssembly.validate(PROBES[name])));
+    lacking = (told.needs ?? []).filter((name) => !(name in PROBES && PROBES[name]()));
     if (!lacking.length) return { from, bytes, told };
   }
   if (!sources.length) throw new RoundelError("no module was given", "ValueError");
-  throw new RoundelError(`this engine has no ${lacking.join(", ")}, which the module needs; compile it for wasm32 as well, and give load both`, "MachineError");
+  const why = lacking.includes(THREADS) ? " (threads need a page that is cross-origin isolated, and a worker that loads the model)" : "";
+  throw new RoundelError(`this engine has no ${lacking.join(", ")}, which the module needs${why}; compile it for wasm32 as well, and give load both`,
+    "MachineError");
 }
 
 async function compiled(bytes) {
@@ -436,14 +455,71 @@ function toldBy(bytes) {
   throw new RoundelError("the module is none that Roundel compiled: it has no section roundel", "ValueError");
 }
 
-function newMemory(pages, maximumBytes) {
-  const maximum = maximumBytes === undefined ? 65536 : Math.floor(maximumBytes / PAGE);
+function newMemory(pages, maximumBytes, shared) {
+  let maximum = maximumBytes === undefined ? 65536 : Math.floor(maximumBytes / PAGE);
   if (pages > maximum) {
     throw new RoundelError(`the model needs ${(pages * PAGE).toLocaleString("en")} bytes of memory, more than the ${maximumBytes} allowed`, "MemoryError");
   }
-  try {
-    return new WebAssembly.Memory({ initial: pages, maximum });
-  } catch (error) {
-    throw new RoundelError(`no memory for the model: ${(pages * PAGE).toLocaleString("en")} bytes`, "MemoryError", { cause: error });
+  for (;;) {
+    try {
+      return new WebAssembly.Memory({ initial: pages, maximum, shared });
+    } catch (error) {
+      maximum = Math.floor(maximum / 2); // engines reserve addresses for all that shared memory may grow to, and phones have fewer
+      if (!shared || maximum < pages) {
+        throw new RoundelError(`no memory for the model: ${(pages * PAGE).toLocaleString("en")} bytes`, "MemoryError", { cause: error });
+      }
+    }
   }
+}
+
+// ---- threads -------------------------------------------------------------------------------------------------------
+
+const inNode = Boolean(globalThis.process?.versions?.node);
+const now = () => performance.now();
+
+/** Whether this engine, and this page, let threads share memory, and this thread wait for others, which that of a window may not. */
+function canShare() {
+  return typeof SharedArrayBuffer !== "undefined" && globalThis.crossOriginIsolated !== false && typeof document === "undefined";
+}
+
+function usualThreads() {
+  return Math.min(8, Math.ceil((globalThis.navigator?.hardwareConcurrency ?? 2) / 2));
+}
+
+/** Starts all threads but this one. They come before the model is opened, since none can be started while it runs. */
+async function startThreads(exports, module, memory, count) {
+  if (!Number.isInteger(count) || count < 1 || count > 256) throw new RoundelError(`threads are to be a whole number from 1 to 256, not ${count}`, "ValueError");
+  const Thread = inNode ? (await import("node:worker_threads")).Worker : Worker;
+  const threads = [];
+  const started = Array.from({ length: count - 1 }, () => {
+    const place = exports.roundel_new_thread() >>> 0;
+    if (!place) throw new RoundelError(`no memory for ${count} threads`, "MemoryError");
+    const thread = new Thread(new URL("roundel-thread.mjs", import.meta.url), { type: "module" });
+    threads.push(thread);
+    thread.postMessage({ module, memory, place });
+    return isReady(thread);
+  });
+  try {
+    await Promise.all(started);
+  } catch (error) {
+    threads.forEach((thread) => thread.terminate());
+    throw new RoundelError(`a thread cannot be started: ${error.message}`, "MachineError", { cause: error });
+  }
+  return threads;
+}
+
+function isReady(thread) {
+  return new Promise((resolve, reject) => {
+    const failed = (event) => reject(new Error(event.message || "roundel-thread.mjs is to lie beside roundel.mjs"));
+    if (!inNode) {
+      thread.onmessage = resolve;
+      thread.onerror = failed;
+      return;
+    }
+    thread.once("error", failed);
+    thread.once("message", () => {
+      thread.unref(); // the process need not wait for it
+      resolve();
+    });
+  });
 }
