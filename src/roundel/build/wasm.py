@@ -61,7 +61,8 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
     if size > _MOST:
         raise BuildError(f"{size:,} bytes of weights are too many for WebAssembly, whose memory has 4 GiB",
                          hint='store them in 16 bits (weights="float16"), or compile for another target')
-    beside = out.with_name(side_file if isinstance(side_file, str) else weights_name(out)) if size and (side_file or has_threads or size > _EMBED_AT_MOST) else None
+    is_beside = size and (side_file or has_threads or size > _EMBED_AT_MOST)
+    beside = out.with_name(side_file if isinstance(side_file, str) else weights_name(out)) if is_beside else None
     with ExitStack() as outputs:
         temporary = outputs.enter_context(toolchain.atomic_output(out))
         work = toolchain.temporary_folder("roundel-wasm-")
