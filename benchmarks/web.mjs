@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model in node, as Roundel's module and by onnxruntime-web (npm install onnxruntime-web), one thread each, in turn, by processor time:
+// A model in node, as Roundel's module and by onnxruntime-web (npm install onnxruntime-web), in turn: with one thread each, by processor time, or with several
+// (--threads=2, and a module for threads), by the clock:
 //
-//   roundel compile model.onnx -o model.wasm --side-file --header && node benchmarks/web.mjs model.onnx model.wasm [ROUNDS] [NAME=SIZE ...]
+//   roundel compile model.onnx -o model.wasm --side-file --header && node benchmarks/web.mjs model.onnx model.wasm [ROUNDS] [NAME=SIZE ...] [--threads=2]
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [onnx, wasm, rounds = "40", ...given] = process.argv.slice(2);
+const [onnx, wasm, rounds = "40", ...given] = process.argv.slice(2).filter((item) => !item.startsWith("--"));
+const threads = Number(process.argv.find((item) => item.startsWith("--threads="))?.slice(10) ?? 1);
 const here = createRequire(resolve("package.json")); // of the folder that it was called from
 const ort = here("onnxruntime-web");
 const { load } = await import(pathToFileURL(resolve(dirname(wasm), "roundel.mjs")));
-ort.env.wasm.numThreads = 1;
+ort.env.wasm.numThreads = threads;
 const sizes = Object.fromEntries(given.map((item) => item.split("=")));
-const model = await load(pathToFileURL(resolve(wasm)));
+const model = await load(pathToFileURL(resolve(wasm)), { threads });
 const session = await ort.InferenceSession.create(onnx, { executionProviders: ["wasm"] });
 
 const ours = {};
@@ -29,10 +31,10 @@ for (const { name, dtype, shape } of model.inputs) {
 
 const times = { roundel: [], "onnxruntime-web": [] };
 const timed = async (name, run) => {
-  const begin = process.cpuUsage();
+  const [begin, used] = [performance.now(), process.cpuUsage()];
   const result = await run();
-  const { user, system } = process.cpuUsage(begin);
-  times[name].push((user + system) / 1000);
+  const { user, system } = process.cpuUsage(used);
+  times[name].push(threads > 1 ? performance.now() - begin : (user + system) / 1000);
   return result;
 };
 let differ = 0;
