@@ -23,12 +23,15 @@ IMPORT_LLVM = "import_llvm"  # the same in LLVM text
 
 class Prefetch(NamedTuple):
     """The value of ``prefetch``: ``ahead`` elements beyond those that the innermost loop reads of ``buffer``, of which it moves through ``step``
-    in an iteration; spread over ``passes`` iterations of the annotated loop (0: all that it has)."""
+    in an iteration; spread over ``passes`` iterations of the annotated loop (0: all that it has). What is beyond the end of a panel of ``panel``
+    elements (0: there are none) is the start of another one, which begins ``apart`` elements after it."""
 
     buffer: str
     ahead: int
     step: int
     passes: int = 0
+    panel: int = 0
+    apart: int = 0
 
     @classmethod
     def of(cls, annotations: Mapping[str, Any]) -> Prefetch:
@@ -91,8 +94,8 @@ TABLE: dict[str, Annotation] = {
                          "What is stored in whole vectors inside is not kept in caches (non-temporal stores)."),
     INTERLEAVE: Annotation("a loop", "1", lambda v: v == 1, "graph/checks/checked_loops", "codegen/llvm/statements",
                            "LLVM does not run several vectors of iterations at a time."),
-    PREFETCH: Annotation("a loop", "Prefetch(buffer, ahead, step, passes)",
-                         lambda v: isinstance(v, tuple) and len(v) in (3, 4) and isinstance(v[0], str) and all(map(_count, v[1:])) and v[2] > 0,
+    PREFETCH: Annotation("a loop", "Prefetch(buffer, ahead, step, passes, panel, apart)",
+                         lambda v: isinstance(v, tuple) and 3 <= len(v) <= 6 and isinstance(v[0], str) and all(map(_count, v[1:])) and v[2] > 0,
                          "strategy/", "lower/prefetch",
                          "The innermost serial loop inside fetches what the code after the annotated loop will read, a share in each iteration."),
     PREFETCH_PASS: Annotation("a loop inside of one with prefetch", "True", _flag, "strategy/transform", "lower/prefetch",

@@ -64,8 +64,8 @@ class _Prefetch(StatementRewriter):
         return out
 
     def insert(self, loop: tir.For, passes: list[tir.For]) -> tir.For:
-        name, ahead, step, given = Prefetch.of(passes[0].annotations)
-        found = _first_read(loop, name, {loop.loop_var: loop.min}, ahead)
+        name, ahead, step, given, panel, apart = Prefetch.of(passes[0].annotations)
+        found = _first_read(loop, name, {loop.loop_var: loop.min}, panel or ahead)
         if found is None:
             return loop
         flat, at, within = found
@@ -75,7 +75,10 @@ class _Prefetch(StatementRewriter):
             number, trips = number * inner.extent.value + inner.loop_var - inner.min, self.an.simplify(trips * inner.extent.value)
         lines = -(-step // line)
         if type(trips) is not tir.IntImm:
-            return self.spread(loop, flat, at + ahead, number, trips, lines)
+            start = at + ahead
+            if panel and within is not None and apart != panel:  # the next piece is another panel's first one
+                start += tir.select(within + ahead >= panel, tir.index_const(apart - panel), tir.index_const(0))
+            return self.spread(loop, flat, start, number, trips, lines)
         count = -(-lines // trips.value)
         number = number % -(-lines // count)
         turn, start, cache = number * loop.extent + loop.loop_var - loop.min, at, NEAR

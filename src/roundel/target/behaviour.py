@@ -58,6 +58,10 @@ class Behaviour:
     """... of the second-level cache, for what several stages hand to each other."""
     panel_room: float
     """... of the second-level cache, for a panel that streams through it beside the arithmetic."""
+    near_times: float
+    """Times the first-level cache, of a panel or block of weights so small that the next one, fetched meanwhile, is still near when it is used."""
+    far_panels_share: float
+    """The share of the rate of memory at which larger ones arrive; 1 where that was not measured, or nothing can be fetched ahead."""
     waiting_room: float
     """... of the second-level cache, for products that wait to be summed up."""
     scattered_room: float
@@ -95,7 +99,8 @@ def _fitted(**others: float) -> Behaviour:
         "loop_cycles": 0.1, "result_cycles": 1.5, "store_cycles": 2.0, "move_cycles": 1.5, "division_instructions": 8.0, "ordered_instructions": 2.0,
         "masked": 1.01, "window_share": 25 / 56, "exposed": 0.15, "strided_exposed": 0.4, "first_exposed": 0.527, "l2_beside": 0.6,
         "l3_beside": 0.64, "memory_beside": 1.0, "weights_share": 8 / 9, "elementwise_share": 0.25, "copied_share": 0.533, "scattered_share": 0.3,
-        "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
+        "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "near_times": 1.6, "far_panels_share": 0.8,
+        "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
         "page_bytes": 4096, "block_passes": 24, "far_times": 4.0, "ahead_bytes": 4096, "span_cycles": 400.0,
         "tail_cycles": 700.0, "edge_cycles": 45.0, "unrolled_steps": 16, "tiles_started_cycles": 60.0, "tiles_copied_cycles": 3.5, "factors_room": 0.5,
     }
@@ -106,7 +111,7 @@ OUT_OF_ORDER = _fitted()
 """Of cores that look far ahead, with masks or without, whose vectors have no largest number that keeps NaN: those of x86-64."""
 OUT_OF_ORDER_ARM = _fitted(ordered_instructions=1.0)
 """... of AArch64, whose FMAX keeps NaN."""
-IN_ORDER = _fitted(loop_cycles=1.0, window_share=1.0, exposed=0.5, strided_exposed=1.0, first_exposed=1.0)
+IN_ORDER = _fitted(loop_cycles=1.0, window_share=1.0, exposed=0.5, strided_exposed=1.0, first_exposed=1.0, far_panels_share=1.0)
 """Of cores that wait where data is late: what others hide behind arithmetic adds to it. Estimated, not measured."""
-PORTABLE = _fitted(unrolled_steps=1)
+PORTABLE = _fitted(unrolled_steps=1, far_panels_share=1.0)
 """Of WebAssembly, which runs on whichever of these there is. LLVM puts what is used once before its use (its pass RegStackify), also across steps."""

@@ -35,7 +35,7 @@ from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .contraction_candidates import candidates, copied_rate
 from .panels import shared_half, shared_panels
-from .reduction_blocks import cut_reduction, schedule_blocks
+from .reduction_blocks import cut_reduction, schedule_blocks, streams_blocks
 from .register_tile import Tile, in_vectors
 
 ASSUMED_TILES = 16  # along a symbolic axis
@@ -87,8 +87,9 @@ def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Target
     if total is None:
         grain = _schedule(sch, found, tile, choice, store_of(sch, found.info), packed, panels, target)
     else:
-        around = schedule_blocks(sch, found, total, tile, choice, panels)
-        grain = _in_parallel(sch, around, choice["blocks"] * _cycles(found, tile) * product([found.extent(k) for k in found.rows], 1) / tile.rows, target)
+        weights = None if packed is None else sch.func.buffer_params[packed]
+        around = schedule_blocks(sch, found, total, tile, choice, panels, weights)
+        grain = _blocks_over_threads(sch, found, tile, choice, around, weights, target)
     inline_moves(sch, plan.moved)
     for info in blocks_of(sch.func):
         if info.name in plan.prologue:
@@ -267,8 +268,7 @@ def _over_threads(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
         sch.annotate(rows[0], PREFETCH, Prefetch(weights.name, panel, step=choice["unroll"] * tile.vectors * tile.lanes))
     work = _cycles(c, tile) * product([loop_extent(sch, x) for x in outside[count:]], ASSUMED_TILES)
     if weights is not None:  # every panel comes from memory
-        panel_bytes = product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8
-        work = max(work, panel_bytes / (target.weights_share * target.bytes_per_cycle(MEMORY)))
+        work = max(work, _panel_cycles(c, tile, 1, target))
     if is_little(sch, outside[:count], work, target):
         return {}
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
@@ -276,6 +276,25 @@ def _over_threads(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
         tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
         _prefetch(sch, c, tile, tiles, whole, weights, choice["unroll"])
     return parallelize(sch, whole, work, target, CHUNKS * target.cores if few else None)
+
+
+def _blocks_over_threads(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], around: list[Any], weights: tir.Buffer | None,
+                         target: Target) -> dict[str, int]:
+    """Run the loops around whole panels in parallel, where a panel's reduction is in blocks. Returns the decision of how many a thread takes at once."""
+    rows = product([c.extent(k) for k in c.rows], 1) / tile.rows
+    streams = weights is not None and streams_blocks(c)
+    if streams:
+        rows = ASSUMED_TILES
+    work = choice["blocks"] * _cycles(c, tile) * rows
+    if streams:
+        work = max(work, _panel_cycles(c, tile, choice["blocks"], target))
+    return _in_parallel(sch, around, work, target, CHUNKS * target.cores if streams else None)
+
+
+def _panel_cycles(c: Contraction, tile: Tile, blocks: int, target: Target) -> float:
+    """In which a panel of weights comes from memory."""
+    panel_bytes = blocks * product([c.extent(k) for k in c.reduce], 256) * tile.vectors * tile.lanes * c.vector.buffer.dtype.bits / 8
+    return panel_bytes / (target.weights_share * target.bytes_per_cycle(MEMORY))
 
 
 def _parallel_count(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str, int], nest: Nest, target: Target) -> int:
@@ -356,13 +375,14 @@ def _parallel_prefix(sch: Schedule, loops: list[Any], target: Target) -> int:
     return len(loops)
 
 
-def _in_parallel(sch: Schedule, loops: list[Any], cycles: float, target: Target) -> dict[str, int]:
-    """The outer ones of loops, ``cycles`` for an iteration of them all, in parallel: the decision of how many iterations a thread takes at once."""
+def _in_parallel(sch: Schedule, loops: list[Any], cycles: float, target: Target, most_chunks: int | None = None) -> dict[str, int]:
+    """The outer ones of loops, ``cycles`` for an iteration of them all, in parallel, in at most so many chunks: the decision of how many iterations a
+    thread takes at once."""
     if not loops:
         return {}
     count = _parallel_prefix(sch, loops, target)
     whole = sch.fuse(*loops[:count]) if count > 1 else loops[0]
-    return parallelize(sch, whole, cycles * product([loop_extent(sch, x) for x in loops[count:]], ASSUMED_TILES), target)
+    return parallelize(sch, whole, cycles * product([loop_extent(sch, x) for x in loops[count:]], ASSUMED_TILES), target, most_chunks)
 
 
 def _before(sch: Schedule, loops: list[Any], last: Any, target: Target) -> int:

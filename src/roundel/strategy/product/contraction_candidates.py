@@ -20,13 +20,14 @@ from typing import Any
 import numpy as np
 
 from ...target import Target
-from ...target.target import L3
+from ...target.target import L3, MEMORY
 from ..candidates import Candidates, Columns, combinations
-from ..cost import capacities, cycles
+from ..cost import capacities, cycles, working
 from ..match.accesses import product
 from ..match.contraction import Contraction
 from ..statements import ASSUMED, LANES, UNROLLED, Loop, Operation, Statement, in_registers, statement_of
 from .panels import shared_half, shared_tile
+from .reduction_blocks import streams_blocks
 
 UNROLLED_FMAS = 128   # multiply-adds in the body of the inner loop, at most: more are no faster, and often slower
 MOST_LINES = 16       # of the vector operand that it reads, at most: fetching ahead follows each of the instructions that read them
@@ -36,6 +37,7 @@ ASSUMED_ROWS = 120   # of a symbolic axis that is rows
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
 BLOCKS = (1, 2, 4)    # of the reduction
 WINDOW_BLOCKS = (1, 4, 8, 16, 32)  # ... where a window multiplies its length
+BLOCK_STEPS = (384, 256)  # of the reduction in a block of weights that come from memory, at most
 LEAST_STEPS = 128     # of the reduction in a block: to start and end a tile costs more than what a shorter one can save
 
 
@@ -108,13 +110,16 @@ def _tiles(c: Contraction, target: Target, copied: bool = False) -> dict[str, np
 
     heights = range(1, min(row, registers) + 1)
     inner = [k for k in c.reduce[::-1] if k not in c.windows]
-    domains = {"rows": heights, "vectors": vectors, "lanes": lanes, "order": orders, "inner": inner, "blocks": _blocks(c)}
+    domains = {"rows": heights, "vectors": vectors, "lanes": lanes, "order": orders, "inner": inner, "blocks": _blocks(c, target)}
     return combinations(domains | ({"copied": (0, 1)} if copied else {}), legal)
 
 
-def _blocks(c: Contraction) -> list[int]:
+def _blocks(c: Contraction, target: Target) -> list[int]:
     """How many pieces the first axis of the reduction may be cut into."""
     steps, first = product([c.extent(k) for k in c.reduce], 1), c.extent(c.reduce[0]) or 1
+    if streams_blocks(c) and target.far_panels_share < 1:
+        lengths = [max((n for n in range(LEAST_STEPS, most + 1) if first % n == 0), default=first) for most in BLOCK_STEPS]
+        return sorted({1, *(first // n for n in lengths)})
     known = None not in [c.extent(k) for k in (*c.batch, *c.rows, *c.columns, *c.reduce, c.vector_axis)] and c.reduce[0] not in c.windows
     return [n for n in (WINDOW_BLOCKS if c.windows else BLOCKS) if n == 1 or (known and first % n == 0 and steps >= n * LEAST_STEPS)]
 
@@ -123,11 +128,19 @@ def _may_block(c: Contraction, target: Target, t: Columns) -> Any:
     """Where a panel is much of the second-level cache, and there are others for other cores. That of a convolution streams from there as fast as it is
     used while it fits at all, and each of its blocks is waited for in the first of the passes over it."""
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
+    if streams_blocks(c):
+        return (t["order"] == 0) & ~_is_far(c, target, t)
     others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t), 1)
     passes = product([c.extent(k) for k in c.rows[:-1]], 1) * -(-(c.extent(c.rows[-1]) or 1) // t["rows"]) if c.windows else target.block_passes
     room = capacities(target)[1] if c.windows else target.panel_room * target.l2_bytes
     large = (product([c.extent(k) for k in c.reduce], ASSUMED) * width > room) & (passes >= target.block_passes)
     return (t["order"] == 0) & large & (others >= max(2, target.cores))
+
+
+def _is_far(c: Contraction, target: Target, t: Columns) -> Any:
+    """Whether weights that are fetched a block or panel ahead leave the first-level cache before they are used."""
+    width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
+    return (c.extent(c.reduce[0]) or ASSUMED) // t["blocks"] * width > target.near_times * target.l1_bytes
 
 
 def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
@@ -157,6 +170,10 @@ def _cycles(c: Contraction, target: Target, t: Columns, row: int) -> Any:
     spent = product_of(given)
     if "copied" in t:
         spent = np.where(t["copied"], product_of(_statement(c, target, True)) + cycles(target, _copy(c, t, given)), spent)
+    if streams_blocks(c):
+        weights = c.vector.buffer.dtype.storage_bits / 8 * math.prod(c.extent(k) or ASSUMED for k in (*c.batch, *c.columns, *c.reduce, c.vector_axis))
+        late = weights / target.bytes_per_cycle(MEMORY) * (1 / target.far_panels_share - 1)
+        spent = spent + np.where((t["order"] == 0) & _is_far(c, target, t), late, 0.0)
     return spent + np.where(t["blocks"] > 1, _adding(c, given, loops, target), 0.0) if np.any(t["blocks"] > 1) else spent
 
 
@@ -176,6 +193,8 @@ def _adding(c: Contraction, given: Statement, around: tuple[Loop, ...], target: 
     at = next((k for k, x in enumerate(loops) if x.axis in c.rows), 0)
     passes = [Statement((*loops[:at], blocks, *loops[at:]), (total, load), (Operation(1.0, total.moves, total.bits),)),
               Statement(loops, (total,), ()), Statement(loops, (total, load), ())]
+    if streams_blocks(c):  # a panel's sums stay in the nearest caches
+        return sum(working(target, [x]) for x in passes)
     return sum(cycles(target, x) for x in passes)
 
 

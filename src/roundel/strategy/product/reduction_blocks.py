@@ -12,13 +12,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from ...ir import tir
+from ...ir.annotations import PREFETCH, Prefetch
 from ...schedule import Schedule
-from ..match.accesses import BlockInfo
+from ..match.accesses import BlockInfo, product
 from ..match.borders import leave_out_borders
 from ..match.contraction import Contraction, match
 from ..partial import partial_results
@@ -36,8 +38,10 @@ def cut_reduction(sch: Schedule, c: Contraction, blocks: int) -> tuple[Contracti
     return replace(found, is_data=c.is_data, windows=tuple(k + 1 for k in c.windows)), total
 
 
-def schedule_blocks(sch: Schedule, c: Contraction, total: Any, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer) -> list[Any]:
-    """Order the loops; returns those around a whole panel. ``c`` computes the partial sums, and its first axis counts the blocks."""
+def schedule_blocks(sch: Schedule, c: Contraction, total: Any, tile: Tile, choice: Mapping[str, int], panels: tir.Buffer,
+                    weights: tir.Buffer | None) -> list[Any]:
+    """Order the loops; returns those around a whole panel. ``c`` computes the partial sums, and its first axis counts the blocks. ``weights``: the
+    panels, where they are packed constants."""
     *spatial, block = sch.get_loops(total)
     loops = {k + 1: loop for k, loop in enumerate(spatial)}  # by axis of the partial sums
     vectors, lanes, columns = _columns(sch, c, tile, loops)
@@ -47,6 +51,8 @@ def schedule_blocks(sch: Schedule, c: Contraction, total: Any, tile: Tile, choic
     around = [*(loops[k] for k in c.batch if k), *columns]
     outside = [*around, block, *(loops[k] for k in c.rows)]
     sch.reorder(*outside, *(x for x in (row, vectors, lanes) if x is not None))
+    if weights is not None and streams_blocks(c):
+        sch.annotate(loops[c.rows[0]], PREFETCH, _next_block(c, tile, choice, weights))
     users = sch.get_consumers(total)
     _partial_sums(sch, c, tile, choice, panels, outside)
     init = sch.decompose_reduction(total, block)
@@ -60,6 +66,18 @@ def schedule_blocks(sch: Schedule, c: Contraction, total: Any, tile: Tile, choic
             sch.reverse_compute_at(user, around[-1])
         _a_panel(sch, user, tile)
     return around
+
+
+def streams_blocks(c: Contraction) -> bool:
+    """Whether blocks of constant panels come from memory one after another: of a symbolic number of rows, which may be few."""
+    return len(c.rows) == 1 and c.extent(c.rows[0]) is None and len(c.reduce) == 1 and not c.is_data
+
+
+def _next_block(c: Contraction, tile: Tile, choice: Mapping[str, int], weights: tir.Buffer) -> Prefetch:
+    """While rows pass over a block, the next one comes from memory; that after the last one of a panel is the first of the next panel."""
+    width = tile.vectors * tile.lanes
+    block = product([c.extent(k) for k in c.reduce], 0) * width
+    return Prefetch(weights.name, block, step=choice["unroll"] * width, panel=block * choice["blocks"], apart=math.prod(n.value for n in weights.shape[1:]))
 
 
 def _columns(sch: Schedule, c: Contraction, tile: Tile, loops: Mapping[int, Any]) -> tuple[Any, Any, list[Any]]:
