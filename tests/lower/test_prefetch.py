@@ -117,6 +117,36 @@ def test_all_lines_of_the_next_panel_are_fetched_in_however_many_passes(unroll):
         assert set(range(16)) <= lines and max(lines) <= 16 + 64 + unroll
 
 
+def _in_blocks(apart):
+    """Panels of 16 x 16 elements, ``apart`` from each other, each in two blocks."""
+    n = tir.Var("n", INT64, True)
+    a, b = te.placeholder((n, 16), "float32", "A"), te.placeholder((8, 16, 16), "float32", "B")
+    k = te.reduce_axis((0, 16), "k")
+    c = te.compute((2, n, 16), lambda p, i, j: te.sum(a[i, k.var] * b[p * (apart // 256), k.var, j], axis=k), "C")
+    sch = Schedule(te.create_prim_func([a, b, c]).with_attr("global_symbol", "f"))
+    panel, i, j, k = sch.get_loops(sch.get_block("C"))
+    io, ii = sch.split(i, [None, 4])
+    block, ko, ki = sch.split(k, [2, None, 4])
+    sch.reorder(panel, block, io, ko, ki, ii, j)
+    sch.annotate(io, "prefetch", ("B", 8 * 16, 4 * 16, 0, 16 * 16, apart))
+    for loop in (ki, ii):
+        sch.unroll(loop)
+    sch.vectorize(j)
+    return sch.func
+
+
+@pytest.mark.parametrize("apart", [256, 768])
+def test_after_the_last_block_of_a_panel_comes_the_first_of_the_next_one(apart):
+    made = prefetch(widen_indices(lower_blocks(IRModule({"f": _in_blocks(apart)}, {"target": Target("znver4")}))))["f"]
+    loops = [x for x in statements(made.body) if type(x) is tir.For]
+    passes = next(x for x in loops if free_vars(x.extent) and any(type(c) is tir.Call and c.op == "prefetch" for c in walk(x.body)))
+    (n,), (panel, block) = free_vars(passes.extent), [x for x in loops if passes in list(statements(x.body))]
+    for rows in (1, 5, 11):
+        for k, first in ((0, 8), (1, apart // 16)):
+            lines = {x // 16 for x in _places(passes, {panel.loop_var: 0, block.loop_var: k, n: rows})}
+            assert set(range(first, first + 8)) <= lines and max(lines) < first + 8 + 64 + 4
+
+
 def test_iterations_inside_take_turns():
     """Three tiles inside of a loop whose iteration goes over one panel: each fetches a share of the next panel."""
     sch = Schedule(_scheduled())
