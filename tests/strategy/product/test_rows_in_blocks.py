@@ -37,7 +37,7 @@ def _in_blocks(func, target, **others):
     (768, 96, 96, True, 9), (1000, 70, 70, True, 8), (514, 33, 33, False, 5), (512, 256, 120, True, 9),
 ])
 def test_every_number_of_rows(inner, columns, used, fused, rows):
-    blocks, made, layouts = _in_blocks(_product(inner, columns, used, fused), Target.host().with_(far_panels_share=0.8, near_times=100.0), rows=rows)
+    blocks, made, layouts = _in_blocks(_product(inner, columns, used, fused), Target.host().with_(far_panels_share=0.8, l1_bytes=256, near_times=1000.0), rows=rows)
     assert blocks > 1
     run = rd.build(IRModule({"main": made}), threads=2)["main"]
     rng = np.random.default_rng(0)

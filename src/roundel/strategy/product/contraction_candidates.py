@@ -37,7 +37,7 @@ ASSUMED_ROWS = 120   # of a symbolic axis that is rows
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
 BLOCKS = (1, 2, 4)    # of the reduction
 WINDOW_BLOCKS = (1, 4, 8, 16, 32)  # ... where a window multiplies its length
-BLOCK_STEPS = (384, 256)  # of the reduction in a block of weights that come from memory, at most
+BLOCK_STEPS = 384     # of the reduction in a block of weights that come from memory, at most
 LEAST_STEPS = 128     # of the reduction in a block: to start and end a tile costs more than what a shorter one can save
 
 
@@ -118,8 +118,7 @@ def _blocks(c: Contraction, target: Target) -> list[int]:
     """How many pieces the first axis of the reduction may be cut into."""
     steps, first = product([c.extent(k) for k in c.reduce], 1), c.extent(c.reduce[0]) or 1
     if streams_blocks(c) and target.far_panels_share < 1:
-        lengths = [max((n for n in range(LEAST_STEPS, most + 1) if first % n == 0), default=first) for most in BLOCK_STEPS]
-        return sorted({1, *(first // n for n in lengths)})
+        return sorted({1, first // max((n for n in range(LEAST_STEPS, BLOCK_STEPS + 1) if first % n == 0), default=first)})
     known = None not in [c.extent(k) for k in (*c.batch, *c.rows, *c.columns, *c.reduce, c.vector_axis)] and c.reduce[0] not in c.windows
     return [n for n in (WINDOW_BLOCKS if c.windows else BLOCKS) if n == 1 or (known and first % n == 0 and steps >= n * LEAST_STEPS)]
 
@@ -129,7 +128,8 @@ def _may_block(c: Contraction, target: Target, t: Columns) -> Any:
     used while it fits at all, and each of its blocks is waited for in the first of the passes over it."""
     width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
     if streams_blocks(c):
-        return (t["order"] == 0) & ~_is_far(c, target, t)
+        block = _ahead(c, t)  # a shorter stream begins too often
+        return (t["order"] == 0) & (block >= target.l1_bytes) & (block <= target.near_times * target.l1_bytes)
     others = product([c.extent(k) for k in c.batch], 1) * np.maximum(_column_tiles(c, t), 1)
     passes = product([c.extent(k) for k in c.rows[:-1]], 1) * -(-(c.extent(c.rows[-1]) or 1) // t["rows"]) if c.windows else target.block_passes
     room = capacities(target)[1] if c.windows else target.panel_room * target.l2_bytes
@@ -137,10 +137,9 @@ def _may_block(c: Contraction, target: Target, t: Columns) -> Any:
     return (t["order"] == 0) & large & (others >= max(2, target.cores))
 
 
-def _is_far(c: Contraction, target: Target, t: Columns) -> Any:
-    """Whether weights that are fetched a block or panel ahead leave the first-level cache before they are used."""
-    width = t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
-    return (c.extent(c.reduce[0]) or ASSUMED) // t["blocks"] * width > target.near_times * target.l1_bytes
+def _ahead(c: Contraction, t: Columns) -> Any:
+    """Bytes of a block, or a whole panel: so far ahead are weights fetched."""
+    return (c.extent(c.reduce[0]) or ASSUMED) // t["blocks"] * t["vectors"] * t["lanes"] * (c.vector.buffer.dtype.storage_bits / 8)
 
 
 def _unroll_limit(c: Contraction, axis: int) -> tuple[int, int]:
@@ -173,7 +172,7 @@ def _cycles(c: Contraction, target: Target, t: Columns, row: int) -> Any:
     if streams_blocks(c):
         weights = c.vector.buffer.dtype.storage_bits / 8 * math.prod(c.extent(k) or ASSUMED for k in (*c.batch, *c.columns, *c.reduce, c.vector_axis))
         late = weights / target.bytes_per_cycle(MEMORY) * (1 / target.far_panels_share - 1)
-        spent = spent + np.where((t["order"] == 0) & _is_far(c, target, t), late, 0.0)
+        spent = spent + np.where((t["order"] == 0) & (_ahead(c, t) > target.near_times * target.l1_bytes), late, 0.0)
     return spent + np.where(t["blocks"] > 1, _adding(c, given, loops, target), 0.0) if np.any(t["blocks"] > 1) else spent
 
 
