@@ -26,18 +26,19 @@ def _product(inner, columns, used, fused=True):
     return te.create_prim_func([a, b, out]).with_attr("global_symbol", "main")
 
 
-def _in_blocks(func, target, **others):
+def _in_blocks(func, target, rows):
     """Scheduled with the largest number of blocks, and how many these are."""
+    others = {"rows": rows} if rows else {}
     asked = func.with_attr("decisions", {"sketch": "contraction", **others})
     blocks = max(explain_program(asked, target, constants=(1,)).candidates.columns["blocks"].tolist())
     return blocks, *schedule_program(func.with_attr("decisions", {"sketch": "contraction", "blocks": blocks, **others}), target, (1,))
 
 
 @pytest.mark.parametrize("inner, columns, used, fused, rows", [
-    (768, 96, 96, True, 9), (1000, 70, 70, True, 8), (514, 33, 33, False, 5), (512, 256, 120, True, 9),
+    (768, 96, 96, True, 9), (1000, 70, 70, True, 8), (514, 33, 33, False, 5), (512, 256, 120, True, None),
 ])
 def test_every_number_of_rows(inner, columns, used, fused, rows):
-    blocks, made, layouts = _in_blocks(_product(inner, columns, used, fused), Target.host().with_(far_panels_share=0.8, l1_bytes=256, near_times=1000.0), rows=rows)
+    blocks, made, layouts = _in_blocks(_product(inner, columns, used, fused), Target.host().with_(far_panels_share=0.8, l1_bytes=256, near_times=1000.0), rows)
     assert blocks > 1
     run = rd.build(IRModule({"main": made}), threads=2)["main"]
     rng = np.random.default_rng(0)

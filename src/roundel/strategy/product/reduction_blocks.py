@@ -8,6 +8,8 @@
             for k in block:  accumulators += rows[tile, k] * columns[k, panel]
             sums[tile, panel] += accumulators
         result[:, panel] = what is fused after it
+
+Of a symbolic number of rows, which may be few, constant panels come from memory: while the rows pass over one block the next one is fetched.
 """
 
 from __future__ import annotations
