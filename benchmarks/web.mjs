@@ -10,6 +10,7 @@ import { dirname, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const [onnx, wasm, rounds = "40", ...given] = process.argv.slice(2).filter((item) => !item.startsWith("--"));
+const PAUSE = 200; // milliseconds
 const threads = Number(process.argv.find((item) => item.startsWith("--threads="))?.slice(10) ?? 1);
 const here = createRequire(resolve("package.json")); // of the folder that it was called from
 const ort = here("onnxruntime-web");
@@ -31,6 +32,7 @@ for (const { name, dtype, shape } of model.inputs) {
 
 const times = { roundel: [], "onnxruntime-web": [] };
 const timed = async (name, run) => {
+  if (threads > 1) await new Promise((resolve) => setTimeout(resolve, PAUSE)); // the other's idle threads spin for a while
   const [begin, used] = [performance.now(), process.cpuUsage()];
   const result = await run();
   const { user, system } = process.cpuUsage(used);

@@ -180,6 +180,34 @@ def test_threads_compute_what_one_computes(node, kind, tmp_path):
 
 
 @in_node
+def test_a_thread_works_whenever_it_was_woken(tmp_path):
+    """The first that it does is to ask for the time. It waits once more where it was woken for nothing."""
+    rd.compile(dense()[0], target="wasm32-threads").save(tmp_path / "m.wasm", header=True)
+    thread = (tmp_path / "roundel-thread.mjs").read_text()
+    assert thread.count("now: () => performance.now()") == 1
+    tells = thread.replace("now: () => performance.now()", 'now: () => (writeFileSync("works", ""), performance.now())')
+    (tmp_path / "roundel-thread.mjs").write_text(f'import {{ writeFileSync }} from "node:fs";\n{tells}')
+    (tmp_path / "use.mjs").write_text("""
+import { existsSync, writeFileSync } from "node:fs";
+import { load } from "./roundel.mjs";
+const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
+let memory;
+const Memory = WebAssembly.Memory;
+WebAssembly.Memory = function (...of) { return (memory = new Memory(...of)); };
+const model = await load(new URL("m.wasm", import.meta.url), { threads: 2 });
+const wake = () => { const words = new Int32Array(memory.buffer); let woken = 0; words.forEach((_, k) => (woken += Atomics.notify(words, k))); return woken; };
+while (!wake()) await pause();
+await pause();
+model.run({ x: { data: new Float32Array(5000 * 16), shape: [5000, 16] } });
+for (let k = 0; k < 200 && !existsSync("works"); k += 1) await pause();
+console.log(existsSync("works"));
+process.exit();
+""")
+    done = subprocess.run(["node", "use.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "true\n"
+
+
+@in_node
 def test_an_engine_that_shares_no_memory_takes_the_module_without_threads(tmp_path):
     model, inputs = dense()
     plain, threads = compiled(model).save(tmp_path / "m.wasm"), rd.compile(model, target="wasm32-threads").save(tmp_path / "threads.wasm")
