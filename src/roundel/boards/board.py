@@ -93,7 +93,7 @@ class Board:
                     raise CallError(f"the program did not end within {timeout:g} seconds on {self}", hint="give it more time, or a smaller input") from None
                 raise
         if process.returncode:
-            why = "\n".join(said.strip().splitlines()[-5:]) or _ended(process.returncode)
+            why = "\n".join([*said.strip().splitlines()[-5:], _ended(process.returncode)])
             raise CallError(f"the program failed on {self}", why=why, hint=_hint(process.returncode))
         return out
 
@@ -108,7 +108,7 @@ def _found(command: str) -> None:
 
 
 def _ended(status: int) -> str:
-    """How a program ended that said nothing."""
+    """How a program ended; shells tell of a signal in words of their own, or not at all."""
     number = -status if status < 0 else status - 128
     try:
         return f"it ended by signal {signal.Signals(number).name}"
