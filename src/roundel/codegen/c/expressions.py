@@ -355,7 +355,7 @@ def _shuffle(w: Writer, e: tir.Shuffle) -> str:
     if len(vectors) == 1 and vectors[0].dtype.lanes > 1:
         source = w.array(vectors[0])
     else:
-        source = w.arrays.get(e) or _joined(w, e)
+        source = w.arrays.get(vectors) or _joined(w, e)
     if len(e.indices) == 1:
         return f"{source}[{e.indices[0]}]"
     first, step = e.indices[0], e.indices[1] - e.indices[0]
@@ -368,8 +368,8 @@ def _shuffle(w: Writer, e: tir.Shuffle) -> str:
 
 
 def _joined(w: Writer, e: tir.Shuffle) -> str:
-    """Vectors and scalars, one behind the other in an array."""
-    name = w.arrays[e] = w.name("v")
+    """Vectors and scalars, one behind the other in an array, which is not that of the lanes that are picked from it."""
+    name = w.arrays[e.vectors] = w.name("v")
     w.line(f"{c_type(e.dtype)} {name}[{sum(v.dtype.lanes for v in e.vectors)}];")
     at = 0
     for v in e.vectors:

@@ -72,7 +72,7 @@ class Writer:
         self.nonneg_vars: set[tir.Var] = set()
         self.memo: dict[tir.Expr, str] = {}  # of this statement
         self.shared: set[tir.Expr] = set()
-        self.arrays: dict[tir.Expr, str] = {}
+        self.arrays: dict[tir.Expr | tuple[tir.Expr, ...], str] = {}  # of expressions, and of several side by side
         self.inner: list[str] | None = None  # lines of the loop over lanes that is being written
         self.inner_memo: dict[tir.Expr, str] = {}
         self.declares: dict[str, str] = {}
