@@ -63,6 +63,12 @@ def test_the_deepest_chain_of_calls():
     assert bare_metal.deepest_stack(asking) < bare_metal.deepest_stack(calls)  # what is asked there is no part of the model
 
 
+def test_the_deepest_of_many_functions_is_found_at_once():
+    """Three of them are called through pointers, one from another: of 500 there are too many chains to try all."""
+    calls = "".join(f'node: {{ title: "f{k}" label: "f{k} {8 * k} bytes" }}\nedge: {{ sourcename: "f{k}" targetname: "__indirect_call" }}\n' for k in range(500))
+    assert bare_metal.deepest_stack(calls) == 8 * (499 + 498 + 497 + 496)
+
+
 def test_other_machines_are_not_offered_objects_of_boards(tmp_path):
     compiled = rd.compile(dense()[0], target="c -mcpu=cortex-a72")  # its C source can be written anywhere
     compiled.save(tmp_path / "net.c", header=True)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..ir import tir
 from ..ir.tir import Buffer, Effect, Expr
 
@@ -19,19 +21,20 @@ def parts(e: Expr) -> list[Expr]:
     return out
 
 
-def _memo(e: Expr, name: str, own: bool, rule: object) -> bool:
+def somewhere(e: Expr, name: str, own: bool, rule: Callable[[Expr], bool]) -> bool:
+    """Whether ``own`` holds of an expression, or ``rule`` of one of its parts; memoised by ``name``, because nodes are shared."""
     facts = e._facts
     if facts is None:
         facts = e._facts = {}
     hit = facts.get(name)
     if hit is None:
-        hit = facts[name] = own or any(rule(c) for c in parts(e))  # type: ignore[operator]
+        hit = facts[name] = own or any(map(rule, parts(e)))
     return hit
 
 
 def has_effect(e: Expr) -> bool:
     """Whether some call in it has an effect (so it is not dropped, moved or duplicated)."""
-    return _memo(e, "effect", type(e) is tir.Call and tir.effect(e) is Effect.OPAQUE, has_effect)
+    return somewhere(e, "effect", type(e) is tir.Call and tir.effect(e) is Effect.OPAQUE, has_effect)
 
 
 def buffers_of(e: Expr) -> frozenset[Buffer]:
@@ -51,4 +54,4 @@ def buffers_of(e: Expr) -> frozenset[Buffer]:
 def reads_memory(e: Expr) -> bool:
     """Whether its value depends on memory, which stores change."""
     own = type(e) is tir.BufferLoad or (type(e) is tir.Call and tir.effect(e) is not Effect.PURE)
-    return _memo(e, "reads", own, reads_memory)
+    return somewhere(e, "reads", own, reads_memory)

@@ -7,6 +7,7 @@ flash, variables and activations of RAM. Of the stack it takes what the deepest 
 
 from __future__ import annotations
 
+import heapq
 import importlib.util
 import re
 import shutil
@@ -189,7 +190,9 @@ class _Deepest:
     def of(self, functions: tuple[str, ...], pointers: int) -> int:
         """Bytes of the deepest chain that begins with one of these functions, each of which may be called through a pointer, so many at a time."""
         most = 0
-        for name in functions:
+        plain_first = heapq.nlargest(1 + pointers, functions, key=lambda f: self.by_name(f)[0])  # others give way to these, which are not all running
+        through_first = heapq.nlargest(1 + pointers, functions, key=lambda f: self.by_name(f)[1] or 0)
+        for name in dict.fromkeys(plain_first + through_first):
             plain, through = self.by_name(name)
             most = max(most, plain)
             if through is not None and pointers:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from roundel.arith.effects import somewhere
 from roundel.ir import Rewriter, Var, free_vars, on, tir
 from roundel.ir.visit import statements, walk
 
@@ -25,7 +26,7 @@ _SIMPLE = (tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Max, tir.Min, tir.FloatImm, t
 @kernel_pass("hoist_values")
 def hoist_values(func: tir.PrimFunc) -> tir.PrimFunc:
     """What takes long and is the same in all iterations of a loop stands in front of it."""
-    if not any(_is_costly(e) for s in statements(func.body) if type(s) is tir.BufferStore for e in (s.value,)):
+    if not any(_is_costly(s.value) for s in statements(func.body) if type(s) is tir.BufferStore):
         return func
     body = _Hoist(func.buffer_params).rewrite(func.body)
     return func if body is func.body else func.replace(body=body)
@@ -119,12 +120,5 @@ def _is_constant(index: tir.Expr) -> bool:
 
 
 def _is_costly(e: tir.Expr) -> bool:
-    """Whether there is a division or a function in an expression; remembered, because nodes are shared."""
-    if e.dtype.is_float and (type(e) is tir.Div or type(e) is tir.Call):
-        return True
-    if e._facts is None:
-        e._facts = {}
-    known = e._facts.get("costly")
-    if known is None:
-        known = e._facts["costly"] = any(_is_costly(x) for x in e._below() if isinstance(x, tir.Expr))
-    return known
+    """Whether there is a division or a function in an expression."""
+    return somewhere(e, "costly", e.dtype.is_float and type(e) in (tir.Div, tir.Call), _is_costly)

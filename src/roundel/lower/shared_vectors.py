@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from roundel.arith import Analyzer
+from roundel.arith.effects import somewhere
 from roundel.ir import Rewriter, on, tir
 
 from .kernel_pass import kernel_pass
@@ -64,15 +65,8 @@ class _Shared(Rewriter):
 
 
 def _picks_lanes(e: tir.Expr) -> bool:
-    """Whether there is a shuffle in an expression; remembered, because nodes are shared."""
-    if type(e) is tir.Shuffle:
-        return True
-    if e._facts is None:
-        e._facts = {}
-    known = e._facts.get("picks_lanes")
-    if known is None:
-        known = e._facts["picks_lanes"] = any(map(_picks_lanes, e._below()))
-    return known
+    """Whether there is a shuffle in an expression."""
+    return somewhere(e, "picks_lanes", type(e) is tir.Shuffle, _picks_lanes)
 
 
 def _is_plain(e: tir.Expr) -> bool:
