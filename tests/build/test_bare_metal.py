@@ -65,7 +65,7 @@ def test_the_deepest_chain_of_calls():
 
 def test_the_deepest_of_many_functions_is_found_at_once():
     """Three of them are called through pointers, one from another: of 500 there are too many chains to try all."""
-    calls = "".join(f'node: {{ title: "f{k}" label: "f{k} {8 * k} bytes" }}\nedge: {{ sourcename: "f{k}" targetname: "__indirect_call" }}\n' for k in range(500))
+    calls = "".join(f'node: {{ title: "f{k}" label: "{8 * k} bytes" }}\nedge: {{ sourcename: "f{k}" targetname: "__indirect_call" }}\n' for k in range(500))
     assert bare_metal.deepest_stack(calls) == 8 * (499 + 498 + 497 + 496)
 
 
