@@ -117,6 +117,16 @@ class Program:
         """Whether every block is a loop nest around one store (`BlockInfo.is_plain`)."""
         return all(i.is_plain for i in self.blocks)
 
+    def feeding(self, block: BlockInfo) -> list[BlockInfo]:
+        """The blocks before another one whose results it reads, itself or through others. What is there for what follows it alone (a residual, made
+        wider) is not among them."""
+        read, found = {a.buffer for a in block.loads}, []
+        for info in reversed(self.blocks[: self.blocks.index(block)]):
+            if info.stores[0].buffer in read:
+                read |= {a.buffer for a in info.loads}
+                found.append(info)
+        return found[::-1]
+
     def is_constant(self, buffer: tir.Buffer) -> bool:
         """Whether a buffer is a parameter whose contents are known at compile time."""
         params = self.func.buffer_params

@@ -143,7 +143,9 @@ class _Products(GraphRewriter):
         weight, moved = found
         if data.sinfo.dtype not in self.types:
             by = graph.Constant.of(np.int32(128 if data.sinfo.dtype == "int8" else -128))
-            wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), by))
+            whole = self._floats(data)
+            wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), by) if whole is None else
+                             make("add", whole, graph.Constant.of(whole.sinfo.dtype.numpy.type(by.data.numpy()))))
             data = self.emit(make("astype", wide, dtype=min(self.types)))
             zero = by if zero is None else self.emit(make("add", zero, by))
         if is_call(call, "matmul"):
@@ -216,6 +218,12 @@ class _Products(GraphRewriter):
         if not is_call(made, "astype") or made.args[0].sinfo.shape != value.sinfo.shape:
             return None, None
         return self._bytes(made.args[0]), zero
+
+    def _floats(self, data: graph.GraphExpr) -> graph.GraphExpr | None:
+        """The whole numbers, in float32, that bytes were converted from."""
+        made = self.producer(data)
+        source = made.args[0] if is_call(made, "astype") else None
+        return source if source is not None and source.sinfo.dtype == "float32" and bounds(source, Match(self.producer, {})) is not None else None
 
     def _bytes(self, value: graph.GraphExpr) -> graph.GraphExpr | None:
         """A tensor as one of 8-bit integers: it is one, or holds whole numbers that fit."""

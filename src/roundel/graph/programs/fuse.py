@@ -25,7 +25,6 @@ from ...passes import pass_
 from ...strategy.choose import takes
 from ...strategy.match.accesses import blocks_of
 from ...strategy.match.moves import keeps_rows, moves, read_seldom
-from ...strategy.product.dot_products import is_widening
 from ...strategy.rules import attention, contraction, matvec
 from ...strategy.sketch import Rule
 from ...target import Target
@@ -157,11 +156,9 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
         _attention(mod, call, known)
     for call in calls:
         _epilogues(mod, call, known)
-    narrow = (mod.attrs.get("target") or Target.host()).is_bare
     for call in calls:
-        _prologues(call, narrow)
+        _prologues(call)
     for call in calls:
-        _widened(mod, call)
         _moved(mod, call, known)
     groups = {id(c.group): c.group for c in calls}
     found = {key: ([m.name for m in g.members], _times(mod, g, known)) for key, g in groups.items()}
@@ -333,8 +330,8 @@ def _epilogues(mod: IRModule, call: _Call, known: _Known) -> None:
     if call.kind not in (FuseKind.ANCHOR, FuseKind.REDUCTION, FuseKind.ATTENTION):
         return
     whole = len(call.group.members) > 1  # attention with its first product
-    is_bare = (mod.attrs.get("target") or Target.host()).is_bare  # then a kernel ends where its results are narrowest: memory is short
-    computed, bits = call.group, call.info.dtype.bits
+    computed = narrowest = call.group
+    bits = least = call.info.dtype.bits
     while sink is not None:
         before = call.group
         if not _fuse_path(call, sink, allowed, one_anchor=True):
@@ -342,10 +339,19 @@ def _epilogues(mod: IRModule, call: _Call, known: _Known) -> None:
         if whole and not _has_schedule(mod, call.group, known):
             _take_back(call.group, before)
             break
-        if (not sink.is_view and not (is_bare and sink.info.dtype.bits > bits)) or sink.escapes:
+        if not sink.is_view or sink.escapes:
             computed, bits = call.group, sink.info.dtype.bits
+            if bits <= least or sink.escapes:
+                narrowest, least = computed, bits
         sink = sink.post_dominator
-    _take_back(call.group, computed)  # views in the end, too, which cost nothing alone and hide the axes of what is before them
+    is_bare = (mod.attrs.get("target") or Target.host()).is_bare  # then memory is short
+    # Views in the end go, too: they cost nothing alone, and hide the axes of what is before them.
+    _take_back(call.group, narrowest if bits > least and (is_bare or _joins_product(sink)) else computed)
+
+
+def _joins_product(sink: _Call | None) -> bool:
+    """Whether what follows is computed in another product's kernel, where what is read can be made wider."""
+    return sink is not None and sink.kind <= FuseKind.BROADCAST and sink.group.kind == FuseKind.ANCHOR
 
 
 def _take_back(group: _Group, before: _Group) -> None:
@@ -354,16 +360,16 @@ def _take_back(group: _Group, before: _Group) -> None:
         m.group = before if m in before.members else _Group([m])
 
 
-def _prologues(call: _Call, narrow: bool) -> None:
-    """elementwise, broadcast or injective -> what follows, where no element is computed more often than before. ``narrow``: memory is short, so what makes
-    elements wider becomes part of what follows a product, too."""
+def _prologues(call: _Call) -> None:
+    """elementwise, broadcast or injective -> what follows, where no element is computed more often than before. What makes elements wider becomes part of
+    what follows a product, too."""
     if call.kind > FuseKind.INJECTIVE or call.group.kind > FuseKind.INJECTIVE:
         return
     sink = call.post_dominator
     while sink is not None:
         limit = FuseKind.REDUCTION if call.group.kind <= FuseKind.BROADCAST else FuseKind.INJECTIVE
         if sink.group.kind > limit:
-            if narrow and sink.kind <= FuseKind.BROADCAST and call.producers and call.info.dtype.bits > min(a.sinfo.dtype.bits for a in call.args):
+            if sink.kind <= FuseKind.BROADCAST and _widens(call):
                 _fuse_path(call, sink, lambda c: c.kind <= FuseKind.BROADCAST and _same_shape(c, call), one_anchor=False)
             return
         if sink.group is not call.group and not _fuse_path(call, sink, lambda c, limit=limit: c.kind <= limit and not _expands(call, c), one_anchor=False):
@@ -373,14 +379,8 @@ def _prologues(call: _Call, narrow: bool) -> None:
         sink = sink.post_dominator
 
 
-def _widened(mod: IRModule, call: _Call) -> None:
-    """what converts a tensor to a wider type -> the elementwise part of a product's kernel that reads it"""
-    sink = call.post_dominator
-    if call.kind > FuseKind.ELEMENTWISE or len(call.group.members) > 1 or sink is None or sink.kind > FuseKind.BROADCAST or sink.group.kind != FuseKind.ANCHOR:
-        return
-    infos = blocks_of(mod[call.binding.value.args[0]])
-    if len(infos) == 1 and infos[0].is_plain and is_widening(infos[0]):
-        _fuse_path(call, sink, lambda c: _same_shape(c, call), one_anchor=False)
+def _widens(call: _Call) -> bool:
+    return bool(call.args) and call.info.dtype.bits > max(a.sinfo.dtype.bits for a in call.args)
 
 
 def _moved(mod: IRModule, call: _Call, known: _Known) -> None:

@@ -1,66 +1,171 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers that 8 bits hold are kept in 8 bits, on machines that have little memory.
+"""Whole numbers that 8 bits hold are kept in 8 bits between kernels.
 
     q = minimum(..., 127.0)                          q = minimum(..., 127.0)
     a = conv2d(astype(q, "int8"), w)         ->      b = astype(q, "int8")
     c = multiply(q, 0.01)                            a = conv2d(b, w)
                                                      c = multiply(astype(b, "float32"), 0.01)
 
-In quantised models with residual connections what is added later is such a tensor: it takes a quarter of the memory. Fusion ends kernels where their
-results are narrowest.
+In quantised models with residual connections what is added later is such a tensor: a quarter of the bytes is written and read. Where products take
+the numbers moved by a constant (unsigned instead of signed ones), they are stored so, and everybody else takes the constant off. Fusion ends kernels
+where their results are narrowest.
+
+On machines that have little memory every such tensor is stored so. On others those are, in functions that compute products of 8-bit numbers, that
+are read as bytes and as floats, and those that meet another tensor, one of the two being stored.
 """
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
 from ...ir import graph
 from ...ir.dtype import DType
 from ...ir.module import IRModule
+from ...ir.op import FuseKind
+from ...ir.visit import walk
 from ...ops import make
 from ...passes import pass_
 from ...target import Target
 from ..pattern import Match
-from ..rewriter import GraphRewriter, is_call, operands
+from ..rewriter import GraphRewriter, is_call, operands, uses
 from ..tidy.whole_numbers import bounds, fits
+
+_LIMITS = ("minimum", "maximum", "clip")
+INT8, UINT8 = DType("int8"), DType("uint8")
+_PRODUCTS = ("matmul", "nn.conv2d")
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The bytes of a tensor of floats: these are ``moved`` more than its elements. ``dtype``: None for whichever holds them."""
+
+    dtype: DType | None = None
+    moved: float = 0.0
 
 
 @pass_("shared_bytes")
 def shared_bytes(mod: IRModule) -> IRModule:
     """Floats that were cut off to what 8 bits hold are made of 8-bit integers where they are used."""
-    return _Shared(mod).module() if (mod.attrs.get("target") or Target.host()).is_bare else mod
-
-
-_LIMITS = ("minimum", "maximum", "clip")
-INT8, UINT8 = DType("int8"), DType("uint8")
+    target = mod.attrs.get("target") or Target.host()
+    return _Shared(mod, every=target.is_bare).module()
 
 
 class _Shared(GraphRewriter):
-    def __init__(self, mod: IRModule) -> None:
+    def __init__(self, mod: IRModule, every: bool) -> None:
         super().__init__(mod)
-        self.bytes: dict[graph.Var, graph.GraphExpr] = {}
+        self.every = every
+        self.wanted: Mapping[graph.Var, Stored] = {}
+        self.bytes: dict[graph.Var, tuple[graph.GraphExpr, float]] = {}  # of floats: their bytes, and by how much these are more
+
+    def function(self, func: graph.Function) -> graph.Function:
+        self.wanted, self.bytes = _wanted(func, self.every), {}
+        return super().function(func) if self.wanted else func
 
     def binding(self, binding: graph.Binding) -> None:
         """What 8 bits hold is stored in them, as soon as it is there."""
         super().binding(binding)
-        made = self.env.get(binding.var, binding.var)
-        if not any(is_call(self.producer(made), name) for name in _LIMITS) or not made.sinfo.dtype.is_float:
+        how, made = self.wanted.get(binding.var), self.env.get(binding.var, binding.var)
+        found = None if how is None else bounds(made, Match(self.producer, {}))
+        if how is None or found is None:
             return
-        found = bounds(made, Match(self.producer, {}))
-        dtype = None if found is None else next((d for d in (INT8, UINT8) if fits(found, d)), None)
+        moved = (found[0] + how.moved, found[1] + how.moved)
+        dtype = next((d for d in ([how.dtype] if how.dtype else [INT8, UINT8]) if fits(moved, d)), None)
         if dtype is not None:
-            self.bytes[made] = self.emit(make("astype", made, dtype=str(dtype)))
+            value = self.emit(make("add", made, graph.Constant.of(made.sinfo.dtype.numpy.type(how.moved)))) if how.moved else made
+            self.bytes[made] = self.emit(make("astype", value, dtype=str(dtype))), how.moved
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         """Operands from the 8-bit tensors."""
+        if is_call(call, "astype") and call.sinfo.dtype in (INT8, UINT8):
+            source = self.producer(call.args[0])  # of floats that are the bytes themselves
+            if is_call(source, "astype") and source.args[0] in self._kept() and source.args[0].sinfo.dtype is call.sinfo.dtype:
+                return source.args[0]
+            made, moved = self.bytes.get(call.args[0], (None, 0.0))
+            if made is not None and not moved and made.sinfo.dtype is call.sinfo.dtype:
+                return made
         if not any(a in self.bytes for a in operands(call) if isinstance(a, graph.Var)):
             return call
-        if _to_bytes(call) and self.bytes[call.args[0]].sinfo.dtype is call.sinfo.dtype:
-            return self.bytes[call.args[0]]
+        less = _moves(call)
+        if less is not None and call.args[0] in self.bytes:
+            made, moved = self.bytes[call.args[0]]
+            return self._floats(made, moved + less, call.sinfo.dtype)
         return call.replace(args=tuple(self._again(a) for a in call.args))
+
+    def _kept(self) -> set[graph.GraphExpr]:
+        return {made for made, _ in self.bytes.values()}
 
     def _again(self, value: graph.GraphExpr) -> graph.GraphExpr:
         made = self.bytes.get(value) if isinstance(value, graph.Var) else None
-        return value if made is None else self.emit(make("astype", made, dtype=str(value.sinfo.dtype)))
+        return value if made is None else self._floats(*made, value.sinfo.dtype)
+
+    def _floats(self, made: graph.GraphExpr, moved: float, dtype: DType) -> graph.GraphExpr:
+        """Bytes as floats, by so much less."""
+        wide = self.emit(make("astype", made, dtype=str(dtype)))
+        return self.emit(make("subtract", wide, graph.Constant.of(dtype.numpy.type(moved)))) if moved else wide
 
 
-def _to_bytes(call: graph.GraphExpr) -> bool:
-    return is_call(call, "astype") and isinstance(call.args[0], graph.Var) and call.args[0].sinfo.dtype.is_float and call.sinfo.dtype in ("int8", "uint8")
+def _moves(call: graph.GraphExpr | None) -> float | None:
+    """The whole number that a call takes off each element of its operand; None where it does something else."""
+    if not (is_call(call, "add") or is_call(call, "subtract")) or not isinstance(call.args[1], graph.Constant) or call.args[1].sinfo.ndim:
+        return None
+    found = bounds(call.args[1], Match(lambda _: None, {}))
+    return None if found is None else found[0] if is_call(call, "subtract") else -found[0]
+
+
+def _wanted(func: graph.Function, every: bool) -> dict[graph.Var, Stored]:
+    """The tensors of a function that may be stored as bytes."""
+    calls = {b.var: b.value for n in walk(func.body) if isinstance(n, graph.BindingBlock) for b in n.bindings
+             if isinstance(b, graph.VarBinding) and isinstance(b.value, graph.Call)}
+    cut = [v for v, call in calls.items() if any(is_call(call, name) for name in _LIMITS) and v.sinfo.dtype.is_float]
+    if every:
+        return dict.fromkeys(cut, Stored())
+    if not cut or not any(map(_of_bytes, calls.values())):
+        return {}
+    readers, count = defaultdict(list), uses(func)
+    for var, call in calls.items():
+        for a in call.args:
+            if isinstance(a, graph.Var):
+                readers[a].append(var)
+    inside = {v: readers[v] for v, n in count.items() if n == len(readers[v])}  # which nothing but calls reads
+    found = {v: _stored(v, inside, calls) for v in cut if v in inside}
+    return {v: how for v, how in found.items() if how is not None}
+
+
+def _of_bytes(call: graph.Call) -> bool:
+    return any(is_call(call, name) for name in _PRODUCTS) and call.args[0].sinfo.dtype in (INT8, UINT8)
+
+
+def _stored(var: graph.Var, readers: Mapping[graph.Var, Sequence[graph.Var]], calls: Mapping[graph.Var, graph.Call]) -> Stored | None:
+    """How a tensor is to be stored: as most of its readers convert it to bytes, where others read it too; or where it meets another one."""
+    kinds = [_as_bytes(var, reader, readers, calls) for reader in readers[var]]
+    known = Counter(k for k in kinds if k is not None)
+    if known:
+        return known.most_common(1)[0][0] if len(known) > 1 or None in kinds else None
+    return Stored() if _meets(var, readers, calls) else None
+
+
+def _as_bytes(var: graph.Var, reader: graph.Var, readers: Mapping[graph.Var, Sequence[graph.Var]], calls: Mapping[graph.Var, graph.Call]) -> Stored | None:
+    """The bytes that a reader converts a tensor to, or moves it for another one to."""
+    call = calls[reader]
+    if is_call(call, "astype") and call.sinfo.dtype in (INT8, UINT8):
+        return Stored(call.sinfo.dtype)
+    less, then = _moves(call), readers.get(reader, ())
+    if less is None or call.args[0] is not var or len(then) != 1:
+        return None
+    made = _as_bytes(reader, then[0], readers, calls)
+    return None if made is None else Stored(made.dtype, made.moved - less)
+
+
+def _meets(var: graph.Var, readers: Mapping[graph.Var, Sequence[graph.Var]], calls: Mapping[graph.Var, graph.Call]) -> bool:
+    """Whether a tensor goes, through elementwise operators with constants, into one with another tensor."""
+    shape = var.sinfo.shape
+    while len(readers.get(var, ())) == 1:
+        var = readers[var][0]
+        call = calls[var]
+        if call.op.kind > FuseKind.BROADCAST or var.sinfo.shape != shape:
+            return False
+        if sum(not isinstance(a, graph.Constant) for a in call.args) > 1:
+            return True
+    return False

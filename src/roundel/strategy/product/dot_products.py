@@ -42,7 +42,7 @@ def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
     refused = []
     block = program.reductions[0]
     before = program.blocks[: program.blocks.index(block)]
-    prologue = tuple(i.name for i in before if not is_widening(i))
+    prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i))
     start = program.schedule
     if len(prologue) < len(before):
         start = program.inlined(keep=prologue)

@@ -22,7 +22,7 @@ from ...ir import tir
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
-from ..match.accesses import BlockInfo, blocks_of
+from ..match.accesses import blocks_of
 from ..match.moves import surrounds
 from ..match.tile_product import TileInstruction, TileProduct, arranged, factors
 from ..parallelism import loop_extent
@@ -52,7 +52,7 @@ def pair_products(program: Program) -> Iterator[Sketch]:
     if not program.target.is_bare or not intrin.runs_on(program.target) or len(program.reductions) != 1 or not program.is_plain:
         return
     block = program.reductions[0]
-    prologue = tuple(i.name for i in _feeding(program, block) if not is_widening(i))
+    prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i))
     start = program.inlined(keep=prologue)
     block = next(i for i in blocks_of(start.func) if i.name == block.name)
     instruction = TileInstruction(intrin, 1, 1, 1, GROUP, ("int8", "int8", "int32"))
@@ -64,16 +64,6 @@ def pair_products(program: Program) -> Iterator[Sketch]:
             steps = partial(_scheduled, found=found, prologue=prologue, target=program.target)
             yield Sketch("pair_products", start, steps, candidates(found, program.target))
             return
-
-
-def _feeding(program: Program, block: BlockInfo) -> list[BlockInfo]:
-    """The blocks before a sum whose results it reads, themselves or through others. What is there for the results of the sum alone is not among them."""
-    read, found = {a.buffer for a in block.loads}, []
-    for info in reversed(program.blocks[: program.blocks.index(block)]):
-        if info.stores[0].buffer in read:
-            read |= {a.buffer for a in info.loads}
-            found.append(info)
-    return found[::-1]
 
 
 def candidates(p: TileProduct, target: Target) -> Candidates:

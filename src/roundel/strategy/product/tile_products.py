@@ -43,7 +43,7 @@ def tile_products(program: Program) -> Iterator[Sketch | Refusal]:
         return
     block = program.reductions[0]
     before = program.blocks[: program.blocks.index(block)]
-    prologue = tuple(i.name for i in before if not is_widening(i) and not moves(i))
+    prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i) and not moves(i))
     start = program.schedule
     if len(prologue) < len(before):
         start = program.inlined(keep=prologue)
