@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -156,8 +157,26 @@ def test_copies_of_constants_fill_what_is_asked_for():
     case = (Argument((8,), "float32"), Argument((1000,), "float32", True))
     given = arrays.random_arguments(case, "x")
     sets = arrays.copies(given, case, 1 << 20)
-    assert len(sets) == 256 and len({s[1].ctypes.data for s in sets}) == 256 and {s[0].ctypes.data for s in sets} == {given[0].ctypes.data}
+    assert len(sets) == 256 and len({s[1].ctypes.data for s in sets}) == 256 and all(s.keys() == {1} for s in sets)
     assert len(arrays.copies(given, case, 0)) == 1
+
+
+def test_artifacts_that_take_constants_alike_read_their_copies_by_turns():
+    case = (Argument((8,), "float32"), Argument((1000,), "float32", True))
+    laid, read = arrays.LaidOut.of(arrays.random_arguments(case, "x"), case, Artifact("a", ()), 5 * 4000), []
+
+    def timer(sets):
+        def seconds(calls, first):
+            read.extend(sets[(first + k) % len(sets)][1].ctypes.data for k in range(calls))
+            return 1.0
+
+        return seconds
+
+    function = SimpleNamespace(timer=timer, info=SimpleNamespace(kind="graph"))
+    runs = [laid.timer(function, []) for _ in range(2)]
+    for calls, run in zip((1, 3, 4, 2), [*runs, *runs], strict=True):
+        run(calls)
+    assert len(set(read)) == 5 and all(a != b for k, a in enumerate(read) for b in read[k + 1 : k + 5])
 
 
 @pytest.mark.parametrize("found, wanted, fits", [
@@ -171,7 +190,7 @@ def test_results_are_compared_as_sums_in_another_order_allow(found, wanted, fits
 def test_every_array_begins_at_a_line_of_the_caches():
     case = (Argument((3, 5), "float32"), Argument((70_000,), "float32", True))
     given = arrays.random_arguments(case, "x")
-    everything = [a for s in arrays.copies(given, case, 1 << 20) for a in s] + [arrays.aligned(given[0][:2])]
+    everything = [a for s in arrays.copies(given, case, 1 << 20) for a in s.values()] + [arrays.aligned(given[0][:2])]
     assert all(a.ctypes.data % 64 == 0 for a in everything)
 
 

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,33 @@ def _random(a: Argument, rng: np.random.Generator, below: int) -> np.ndarray:
     return rng.integers(0, below, a.shape).astype(dtype.numpy)
 
 
+@dataclass(eq=False)
+class LaidOut:
+    """The arguments of a case for all artifacts that want constants to lie alike. ``copies``: the constants by position, so often that they take as many
+    bytes together as a job asks for; each call that is timed reads the next of them, whichever artifact's it is."""
+
+    arguments: list[Any]
+    copies: list[dict[int, Any]]
+    next: int = 0
+
+    @staticmethod
+    def of(arguments: Sequence[Any], case: Sequence[Argument | int], artifact: Artifact, flushed_bytes: int) -> LaidOut:
+        """As an artifact takes them, each array at the beginning of a line of the caches."""
+        laid = laid_out(arguments, artifact)
+        return LaidOut(laid, copies(laid, case, flushed_bytes))
+
+    def timer(self, function: Any, results: Sequence[np.ndarray]) -> Callable[[int], float]:
+        """The seconds of so many calls of an artifact's function, which writes to arrays of its own."""
+        own = to_write(function, self.arguments, results)
+        seconds = function.timer([[constants.get(k, a) for k, a in enumerate(own)] for constants in self.copies])
+
+        def of_calls(calls: int) -> float:
+            first, self.next = self.next, (self.next + calls) % len(self.copies)
+            return seconds(calls, first)
+
+        return of_calls
+
+
 def laid_out(arguments: Sequence[Any], artifact: Artifact) -> list[Any]:
     """The arguments as an artifact takes them, each at the beginning of a line of the caches."""
     return [aligned(relayout(a, *artifact.layouts[k])) if k in artifact.layouts else a for k, a in enumerate(arguments)]
@@ -53,12 +81,12 @@ def aligned(array: Any) -> Any:
     return tensors.aligned_copy(np.ascontiguousarray(array).reshape(-1).view(np.uint8)).view(array.dtype).reshape(array.shape)
 
 
-def copies(arguments: Sequence[Any], case: Sequence[Argument | int], flushed_bytes: int) -> list[list[Any]]:
-    """Sets of arguments that differ in where the constants lie, which take ``flushed_bytes`` together; one set where there are none."""
-    where = [k for k, a in enumerate(case) if isinstance(a, Argument) and a.is_constant]
-    nbytes = sum(arguments[k].nbytes for k in where)
+def copies(arguments: Sequence[Any], case: Sequence[Argument | int], flushed_bytes: int) -> list[dict[int, Any]]:
+    """The constants among arguments by position, again and again elsewhere in memory until they take ``flushed_bytes`` together."""
+    given = {k: arguments[k] for k, a in enumerate(case) if isinstance(a, Argument) and a.is_constant}
+    nbytes = sum(a.nbytes for a in given.values())
     count = min(-(-flushed_bytes // nbytes), MOST_COPIES) if nbytes and flushed_bytes else 1
-    return [[aligned(a) if k in where and n else a for k, a in enumerate(arguments)] for n in range(count)]
+    return [given, *({k: aligned(a) for k, a in given.items()} for _ in range(count - 1))]
 
 
 def difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> Failure | None:

@@ -13,12 +13,11 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from statistics import median, quantiles
 from typing import Any
 
 from ...ir.errors import RoundelError
-from .arrays import copies, difference, laid_out, outputs_of, random_arguments, to_write
+from .arrays import LaidOut, difference, laid_out, outputs_of, random_arguments
 from .build import opened
 from .clock import TRIES, Cores, turn
 from .job import Artifact, Failure, Job, Timed
@@ -40,8 +39,20 @@ class Effort:
 LEAST = 8  # rounds: fewer leave a paired test unsure
 QUICK = Effort()
 FINAL = Effort(rounds=(40,), turn_seconds=2e-3)
+LAYOUTS = 8  # of constants, whose copies a process keeps
 _cores: list[Cores] = []
-_known: dict[str, tuple[list[list[Any]], list[list[Any]]]] = {}  # of the last job: arguments and what they give
+
+
+@dataclass
+class _Known:
+    """Of a job: arguments and what they give, by case, and the arguments as artifacts take them, by their layouts of constants."""
+
+    given: list[list[Any]]
+    wanted: list[list[Any]]
+    laid_out: dict[str, list[LaidOut]] = field(default_factory=dict)
+
+
+_known: dict[str, _Known] = {}  # of the last job
 
 
 @dataclass
@@ -61,16 +72,16 @@ def race(job: Job, reference: Artifact, champion: Artifact, challengers: Sequenc
     ``champion``, then the position of each challenger."""
     _pin(job.threads)
     tell("reference")
-    given, wanted = _reference(job, reference)
+    known = _reference(job, reference)
     tell("champion")
-    leader = _opened(job, champion, given, wanted, None)
+    leader = _opened(job, champion, known)
     if isinstance(leader, Failure):
         raise RuntimeError(f"the champion cannot be run: {leader}")
     found: dict[int, Timed | Failure] = {}
     running: dict[int, _Runner] = {}
     for k, artifact in enumerate(challengers):
         tell(k)
-        entered = _opened(job, artifact, given, wanted, leader)
+        entered = _opened(job, artifact, known)
         if isinstance(entered, Failure):
             found[k] = entered
         elif _is_hopeless(entered, leader, effort):
@@ -92,27 +103,38 @@ def _pin(threads: int) -> None:
         os.sched_setaffinity(0, chosen)
 
 
-def _reference(job: Job, reference: Artifact) -> tuple[list[list[Any]], list[list[Any]]]:
+def _reference(job: Job, reference: Artifact) -> _Known:
     """The arguments of each case, and what the reference makes of them."""
     if job.key not in _known:
         _known.clear()
         function = opened(reference, job.threads)
         given = [random_arguments(case, f"{job.name} {k}") for k, case in enumerate(job.cases)]
-        _known[job.key] = given, [outputs_of(function, laid_out(arguments, reference)) for arguments in given]
+        _known[job.key] = _Known(given, [outputs_of(function, laid_out(arguments, reference)) for arguments in given])
     return _known[job.key]
 
 
-def _opened(job: Job, artifact: Artifact, given: Sequence[Any], wanted: Sequence[Any], leader: _Runner | None) -> _Runner | Failure:
+def _laid_out(job: Job, artifact: Artifact, known: _Known) -> list[LaidOut]:
+    """The arguments of each case as an artifact takes them, those of others that take them so."""
+    key = repr([(k, m.final_indices, shape) for k, (m, shape) in sorted(artifact.layouts.items())])
+    found = known.laid_out.pop(key, None)
+    if found is None:
+        found = [LaidOut.of(arguments, case, artifact, job.flushed_bytes) for arguments, case in zip(known.given, job.cases, strict=True)]
+    known.laid_out[key] = found
+    while len(known.laid_out) > LAYOUTS:
+        del known.laid_out[next(iter(known.laid_out))]
+    return found
+
+
+def _opened(job: Job, artifact: Artifact, known: _Known) -> _Runner | Failure:
     """A program that computes what it should, with the time of one run of each case."""
     try:
         function = opened(artifact, job.threads)
         runs, first = [], []
-        for case, arguments, results in zip(job.cases, given, wanted, strict=True):
-            laid = laid_out(arguments, artifact)
-            wrong = difference(outputs_of(function, laid), results)
+        for laid, results in zip(_laid_out(job, artifact, known), known.wanted, strict=True):
+            wrong = difference(outputs_of(function, laid.arguments), results)
             if wrong is not None:
                 return wrong
-            runs.append(partial(function.seconds, copies(to_write(function, laid, results), case, job.flushed_bytes)))
+            runs.append(laid.timer(function, results))
             first.append(max(runs[-1](1), 1e-8))
         return _Runner(runs, first)
     except MemoryError as error:
