@@ -18,7 +18,7 @@ from roundel.strategy.program import Program
 from roundel.target import Target
 from roundel.tune.attempt import Attempt
 from roundel.tune.database import Database
-from roundel.tune.measure import Argument, Failure, Job, LocalBuilder, LocalRunner, Source, Timed, arrays, process
+from roundel.tune.measure import Argument, Artifact, Failure, Job, LocalBuilder, LocalRunner, Source, Timed, arrays, process
 from roundel.tune.measure.process import Lost, Process
 from roundel.tune.task import Task, tasks
 
