@@ -148,7 +148,7 @@ def random_layers(
     seed: int = typer.Option(0, help="Draws the layers."),
     count: int = typer.Option(50, help="How many."),
     candidates: int = typer.Option(200, help="Most decisions measured for each."),
-    only: str = typer.Option("", help="Only layers with this in their family or name."),
+    only: str = typer.Option("", help="Only layers with one of these, separated by commas, in their family or name."),
     folder: str = typer.Option("", help="Where compiled candidates wait for the race; default: a folder of the cache."),
     compile_for: float = typer.Option(1e9, help="Seconds of compiling; the next command goes on from there. Other processes may share the machine meanwhile."),
     race_for: float = typer.Option(1e9, help="Seconds of timing, which needs the machine for itself; 0: only compile."),

@@ -68,7 +68,7 @@ def run_random(seed: int, count: int, most: int, only: str, folder: Path, compil
     folder.mkdir(parents=True, exist_ok=True)
     under = {"condition": condition, "threads": threads}
     done = {e["number"] for e in read_here("random") if e["seed"] == seed and all(e.get(k, USUAL[k]) == v for k, v in under.items())}
-    layers = {n: x for n, x in zip(range(count), draw(random.Random(seed))) if only in f"{x.family} {x.name}" and n not in done}
+    layers = {n: x for n, x in zip(range(count), draw(random.Random(seed))) if _is_asked(x, only) and n not in done}
     paths = {n: folder / f"{seed}-{condition}-{n}.pickle" for n in layers}
     _compile({n: x for n, x in layers.items() if not paths[n].exists()}, paths, most, seed, compile_for, condition)
     end = time.perf_counter() + race_for
@@ -82,6 +82,11 @@ def run_random(seed: int, count: int, most: int, only: str, folder: Path, compil
             if not keep:
                 paths[number].unlink()
             print(describe(number, entry), flush=True)
+
+
+def _is_asked(layer: Layer, only: str) -> bool:
+    """Whether one of the words, separated by commas, is in the layer's family or name."""
+    return any(word in f"{layer.family} {layer.name}" for word in only.split(","))
 
 
 def _compile(layers: dict[int, Layer], paths: dict[int, Path], most: int, seed: int, seconds: float, condition: str) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers drawn at random: matrix products, convolutions of all kinds, reductions, attention, products of 8-bit numbers, transpositions, chains of
-elementwise operators. The same seed draws the same layers."""
+"""Layers drawn at random: matrix products, convolutions of all kinds, reductions, pools, attention, products and convolutions of 8-bit numbers,
+transpositions, chains of elementwise operators. The same seed draws the same layers."""
 
 from __future__ import annotations
 
@@ -142,6 +142,28 @@ def _eight_bits(rng: random.Random) -> Layer:
     return Layer("8-bit", f"{m}x{n}x{k}", "MatMulInteger", (m, k), (m, n), (), (), 2.0 * m * n * k, steps)
 
 
+def _eight_bit_convolution(rng: random.Random) -> Layer:
+    """The same for a convolution."""
+    cin, cout, (height, width), k, stride = _channels(rng), _channels(rng), _image(rng), rng.choice((1, 3, 5)), rng.choice((1, 1, 2))
+    weights = np.random.default_rng(0).integers(-127, 128, (cout, cin, k, k)).astype(np.int8)
+    attributes = {"kernel_shape": (k, k), "pads": (k // 2,) * 4, "strides": (stride, stride)}
+    steps = (("DynamicQuantizeLinear", ("x",), {}), ("Constant", (), {"value": weights}), ("ConvInteger", ("t0", "t1", "t0_2"), attributes),
+             ("Cast", ("t2",), {"to": 1}), ("Mul", ("t3", "t0_1"), {}))
+    out = tuple((n - 1) // stride + 1 for n in (height, width))
+    name = f"{cin}->{cout} {height}x{width} k{k} s{stride}"
+    return Layer("8-bit", name, "ConvInteger", (1, cin, height, width), (1, cout, *out), (), (), 2.0 * cin * cout * k * k * out[0] * out[1], steps)
+
+
+def _pool(rng: random.Random) -> Layer:
+    """The largest or the mean of each window."""
+    channels, (height, width), k, stride = _channels(rng), _image(rng), rng.choice((2, 3, 3, 5)), rng.choice((1, 2, 2))
+    op, pad = rng.choice(("MaxPool", "AveragePool")), k // 2 if k % 2 else 0
+    out = tuple((n + 2 * pad - k) // stride + 1 for n in (height, width))
+    attributes = (("kernel_shape", (k, k)), ("pads", (pad,) * 4), ("strides", (stride, stride)))
+    name = f"{channels} {height}x{width} k{k} s{stride}"
+    return Layer("pool", name, op, (1, channels, height, width), (1, channels, *out), (), attributes, 1.0 * channels * k * k * out[0] * out[1])
+
+
 def _transposition(rng: random.Random) -> Layer:
     shape = tuple(_size(rng, 3, 160) for _ in range(rng.choice((2, 3, 4))))
     perm = list(range(len(shape)))
@@ -185,6 +207,6 @@ KINDS: dict[str, Callable[[random.Random], Layer]] = {
     "matrix product": _matmul, "vector": _vector, "batched": _batched, "1x1": _convolution((1,)), "3x3": _convolution((3,)), "5x5": _convolution((5,)),
     "strided": _convolution((1, 3, 5), (2,)), "dilated": _convolution((3,), dilation=2), "grouped": _grouped, "depthwise": _depthwise,
     "few channels": _few_channels, "transposed": _transposed, "1-D": _one_axis, "3-D": _three_axes,
-    "softmax": _softmax, "mean": _mean, "layer norm": _norm, "attention": _attention, "8-bit": _eight_bits, "transposition": _transposition,
-    "chain": _chain, "symbolic": _symbolic,
+    "softmax": _softmax, "mean": _mean, "layer norm": _norm, "attention": _attention, "8-bit": _eight_bits, "8-bit convolution": _eight_bit_convolution,
+    "pool": _pool, "transposition": _transposition, "chain": _chain, "symbolic": _symbolic,
 }

@@ -18,6 +18,7 @@ from roundel.ir.dtype import INT64
 from roundel.lower import lower
 from roundel.strategy.explain import explain_program
 from roundel.strategy.pack_constants import relayout
+from roundel.strategy.product.tile_products_candidates import lanes_copied
 from roundel.strategy.roofline import rates
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
@@ -34,14 +35,15 @@ def product(m, n, k, types=BYTES):
     return te.create_prim_func([a, b, te.compute((m, n), lambda i, j: c[i, j] + 3, "D")]).with_attr("global_symbol", "main")
 
 
-def convolution(inner, outer, high, wide, window, stride=1, types=BYTES, lanes=16):
-    """Of a picture in blocks of channels, with a border of zeros."""
+def convolution(inner, outer, high, wide, window, stride=1, types=BYTES, lanes=16, is_told=False):
+    """Of a picture in blocks of channels, with a border of zeros, or of a number that the data tells, such as the zero of quantised numbers."""
     data, weight, total = types
     pad = window // 2
     x, w = te.placeholder((inner, high, wide, lanes), data, "X"), te.placeholder((outer, inner, window, window, lanes, lanes), weight, "W")
     inside = lambda i, j: tir.logical_and(i >= pad, i < high + pad, j >= pad, j < wide + pad)
+    fill = x[0, 0, 0, 0] if is_told else te.const(0, data)
     padded = te.compute((inner, high + 2 * pad, wide + 2 * pad, lanes),
-                        lambda c, i, j, v: te.if_then_else(inside(i, j), x[c, i - pad, j - pad, v], te.const(0, data)), "P") if pad else x
+                        lambda c, i, j, v: te.if_then_else(inside(i, j), x[c, i - pad, j - pad, v], fill), "P") if pad else x
     c, a, b, v = (te.reduce_axis((0, n), name) for n, name in ((inner, "c"), (window, "a"), (window, "b"), (lanes, "v")))
     rows, columns = ((n + 2 * pad - window) // stride + 1 for n in (high, wide))
     y = te.compute((outer, rows, columns, lanes), lambda o, i, j, q: te.sum(
@@ -85,6 +87,8 @@ PROGRAMS = {
     "window": convolution(2, 3, 5, 7, 3), "window of bfloat16, in steps": convolution(2, 2, 9, 4, 3, 2, HALVES), "pointwise": convolution(4, 2, 6, 6, 1),
     "many channels": convolution(8, 2, 4, 5, 3), "axes of one": with_axes_of_one(), "rows of tiles": convolution(1, 2, 9, 7, 3, lanes=64),
     "rows of tiles of bfloat16, in steps": convolution(2, 1, 9, 12, 3, 2, HALVES, lanes=32), "every other place": convolution(1, 1, 9, 7, 1, 2, lanes=64),
+    "a border that the data tells": convolution(1, 1, 4, 5, 3, 2, is_told=True),
+    "rows of tiles in a border that the data tells": convolution(1, 2, 9, 7, 3, lanes=64, is_told=True),
 }
 SLIDING = [name for name in PROGRAMS if name.startswith("rows of tiles")]
 
@@ -114,6 +118,12 @@ def test_every_candidate_is_the_product():
         made, layouts = scheduled(func, **choice)
         agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"])
         assert "ldtilecfg" in lower(IRModule({"main": made})).script()  # there are registers for all of it
+
+
+@pytest.mark.parametrize("name", ["window", "a border that the data tells"])
+def test_neighbours_in_the_data_are_copied_together(name):
+    table = explain_program(PROGRAMS[name], TARGET, "main", constants=(1,)).sketch
+    assert table.name == "tile_products" and lanes_copied(table.steps.keywords["found"]) == 16
 
 
 @pytest.mark.parametrize("name, block", [(SLIDING[0], {"rows": 1, "columns": 4}), (SLIDING[1], {"rows": 2, "columns": 2})])

@@ -171,9 +171,9 @@ def arranged(info: BlockInfo, instruction: TileInstruction, factor: int, is_cons
     summed, wide = (product([extent_of(axes[k]) for k in chosen], 1) for chosen in (reduce, [k for k in spatial if k in at]))
     if summed < instruction.products or wide < instruction.columns:
         return f"its {summed} products for each result and {wide} columns fill no tile of {instruction.products} by {instruction.columns}"
-    loads = [Access(n.buffer, n.indices, False) for n in walk(data) if type(n) is tir.BufferLoad]
-    if not loads:
-        return "its data is computed of nothing"
+    loads = [Access(n.buffer, n.indices, False) for n in walk(data) if type(n) is tir.BufferLoad and any(axes[k].var in free_vars(n) for k in reduce)]
+    if not loads:  # beside what is one number for the whole sum, such as what borders are filled with
+        return "its data is computed of nothing that moves along the sum"
     columns = tuple(sorted((k for k in spatial if k in at), key=lambda k: _far(info.stores[0], axes[k].var)))
     rows = tuple(k for k in spatial if k not in at)
     if not columns:

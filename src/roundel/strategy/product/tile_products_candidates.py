@@ -60,8 +60,13 @@ def cycles_of_copy(p: TileProduct, target: Target, choice: Mapping[str, int]) ->
 
 def held_operands(rows: int, columns: int) -> tuple[bool, bool]:
     """Whether all tiles of rows, and all of columns, of a step are in registers at once; else one after another."""
-    both = (rows + 1) * (columns + 1) - 1 <= REGISTERS
+    both = _are_held(rows, columns)
     return both, both or rows > 1
+
+
+def _are_held(rows: Any, columns: Any) -> Any:
+    """Whether all tiles of a step have registers beside the sums."""
+    return (rows + 1) * (columns + 1) - 1 <= REGISTERS
 
 
 def may_slide(p: TileProduct) -> bool:
@@ -106,8 +111,8 @@ def _steps(p: TileProduct) -> int:
 
 
 def _block(p: TileProduct, target: Target, t: Columns) -> Any:
-    """Products of tiles overlap with loads of the next ones: rows come from the cache that holds a copy of them, columns from the one that holds all that
-    share it; sums are stored and read again."""
+    """Products of tiles overlap with loads of the next ones, unless these go into the one register that the product reads: rows come from the cache that
+    holds a copy of them, columns from the one that holds all that share it; sums are stored and read again."""
     cost = p.instruction.intrin.cost
     assert cost is not None
     product = cost.slots_on(target.features) / target.fma_ports
@@ -115,8 +120,9 @@ def _block(p: TileProduct, target: Target, t: Columns) -> Any:
     rate = lambda size: np.array([target.bytes_per_cycle(max(L1, target.level_of(float(x)))) for x in np.atleast_1d(size)])
     loads = TILE * (t["rows"] / rate(2 * copied) + t["columns"] / rate(copied + packed))
     sums = t["rows"] * t["columns"]
+    in_turn = np.where(_are_held(t["rows"], t["columns"]), 0, np.maximum(t["rows"], t["columns"]) * TILE / target.bytes_per_cycle(L1))
     placed = t["rows"] * p.instruction.rows * np.where(t.get("slide", 0), DIVIDED, PLACED) / target.issue
-    return _steps(p) * np.maximum(sums * product, loads) + sums * 4 * p.instruction.rows / target.stores + placed + target.tiles_started_cycles
+    return _steps(p) * np.maximum(sums * product + in_turn, loads) + sums * 4 * p.instruction.rows / target.stores + placed + target.tiles_started_cycles
 
 
 def streamed_operands(p: TileProduct, target: Target, choice: Mapping[str, int]) -> str:
