@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tiles at the border of a picture: steps of the window that leave out rows are written out, and share no registers."""
+"""Tiles at the border of a picture: steps of the window that leave out rows are written out, and share no registers. Tiles at the ends of rows and columns."""
 
 from __future__ import annotations
 
 import re
 
 import numpy as np
+import pytest
 
 import roundel as rd
 from roundel import te
+from roundel.arith import Analyzer
 from roundel.build import inspect
-from roundel.ir import IRModule, tir
+from roundel.ir import IRModule, free_vars, tir
+from roundel.ir.visit import substitute, walk
+from roundel.lower.partition_loops import partition_loops
+from roundel.script import tir as T
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
@@ -43,3 +48,47 @@ def test_results_at_a_border():
         out = np.full(expected.shape, np.nan, "float32")
         rd.build(_convolution(Target.host(), **decisions), threads=1)["main"](x, w, out)
         np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
+
+
+@T.prim_func
+def tiles_in_one_loop(A: T.Buffer((47, 24), "float32"), B: T.Buffer((47, 24), "float32")):
+    for tile in T.parallel(24):
+        for r in T.unroll(4):
+            for c in T.vectorized(16):
+                if tile // 2 * 4 + r >= 1 and tile // 2 * 4 + r < 47 and tile % 2 * 16 + c < 24:
+                    B[tile // 2 * 4 + r, tile % 2 * 16 + c] = A[tile // 2 * 4 + r, tile % 2 * 16 + c] + T.float32(1)
+
+
+@T.prim_func
+def tiles_in_two_loops(A: T.Buffer((47, 24), "float32"), B: T.Buffer((47, 24), "float32")):
+    for j in range(2):
+        for i in range(12):
+            for r in T.unroll(4):
+                for c in T.vectorized(16):
+                    if i * 4 + r < 47 and j * 16 + c < 24:
+                        B[i * 4 + r, j * 16 + c] = A[i * 4 + r, j * 16 + c] + T.float32(1)
+
+
+def _asked(stmt, values, found):
+    """Appends for each run of an unrolled loop whether a condition between its iterations is left."""
+    kind = type(stmt)
+    if kind is tir.For and stmt.kind is tir.ForKind.UNROLLED:
+        found.append(any(stmt.loop_var in free_vars(n.condition) for n in walk(stmt) if type(n) is tir.If))
+    elif kind is tir.For:
+        first, extent = (Analyzer().simplify(substitute(e, values)).value for e in (stmt.min, stmt.extent))
+        for k in range(first, first + extent):
+            _asked(stmt.body, {**values, stmt.loop_var: tir.const(k, stmt.loop_var.dtype)}, found)
+    elif kind is tir.If:
+        holds = Analyzer().simplify(substitute(stmt.condition, values)).value
+        _asked(stmt.then_case if holds else stmt.else_case, values, found)
+    elif kind is tir.Seq:
+        for s in stmt.stmts:
+            _asked(s, values, found)
+
+
+@pytest.mark.parametrize("func", [tiles_in_one_loop, tiles_in_two_loops])
+def test_few_columns_beyond_whole_vectors_leave_no_guards_between_rows(func):
+    """Half of the tiles reach beyond the columns; only the first and last ones have guards between rows, which cost more than their arithmetic."""
+    found: list[bool] = []
+    _asked(partition_loops(IRModule({"main": func}))["main"].body, {}, found)
+    assert len(found) == 24 and sum(found) <= 4

@@ -121,7 +121,7 @@ def test_vectors_beside_each_other_load_windows_of_their_own(neighbours, vectors
     """As many loads are counted for several vectors of channels in a candidate as in the program that it becomes."""
     target, func = Target("znver5", cores=1), depthwise(blocks=1, side=14, lanes=112)
     sketch = windows(Program(func, target))[0]
-    choice = {"neighbours": neighbours, "vectors": vectors, "straight": 1}
+    choice = {"neighbours": neighbours, "vectors": vectors, "straight": 1, "order": 0}
     assert sketch.expected(choice) == pytest.approx(expected_cycles(sketch.schedule(choice).func, target, cores=1), rel=0.2)
 
 

@@ -14,7 +14,8 @@ duplicated, as long as it is memory and not registers by which they hand values 
 
 Two annotations (``ir.annotations``) steer this. A loop with ``edge`` is itself split where its guards demand it, and the loops around it stay
 whole. In the remainder of a loop nest over a ``window``, the loops inside are split again, and a loop of few iterations whose guards differ
-between the rows of a register tile is unrolled, so that no guard is left in it.
+between the rows of a register tile is unrolled, so that no guard is left in it. In other remainders the loops inside are split where the main loop is short:
+a guard between the rows of a register tile costs more than all of the tile's arithmetic.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from types import MappingProxyType
 
-from roundel.arith import Analyzer
+import numpy as np
+
+from roundel.arith import Analyzer, numpy_function
 from roundel.arith.compare import SLACK
 from roundel.ir import Rewriter, Var, free_vars, on, tir
 from roundel.ir.annotations import EDGE, WINDOW
 from roundel.ir.dtype import VOID
+from roundel.ir.errors import ArithError
 from roundel.ir.visit import statements, substitute, walk
 
 from .accesses import interval
@@ -40,6 +44,8 @@ from .vector_expr import conjuncts
 
 GROWTH = 6  # a function may grow to this multiple of its number of nodes
 MOST_UNROLLED = 8  # iterations of a loop at a border that are unrolled
+FEW = 16  # iterations of a main loop beside which a remainder with guards inside would be seen
+MOST_PLACES = 4096  # iterations that are looked at one by one
 MANY = 16  # iterations that are worth a test of their own inside of a loop
 SMALL = 4000  # ... or to this number of nodes, whichever is more
 
@@ -189,20 +195,25 @@ class _Partition(StatementRewriter):
                 last = tir.max_(last, limit)
             end = an.simplify(tir.min_(end, last))
         before = {c: False for c in cut.early} if len(set(cut.low)) == 1 else {}
+        extent = an.simplify(stop - start)
+        few = type(extent) is tir.IntImm and extent.value <= FEW
         parts = [
-            self.piece(loop, loop.min, start, _Decide(before).rewrite(loop.body) if before else loop.body),
-            self.whole(loop.replace(min=start, extent=an.simplify(stop - start), body=clean)),
-            self.piece(loop, stop, end, _Decide(beyond).rewrite(loop.body) if beyond else loop.body),
+            self.piece(loop, loop.min, start, _Decide(before).rewrite(loop.body) if before else loop.body, few),
+            self.whole(loop.replace(min=start, extent=extent, body=clean)),
+            self.piece(loop, stop, end, _Decide(beyond).rewrite(loop.body) if beyond else loop.body, few),
         ]
         return tir.seq(
             *[p for p in parts if not (type(p) is tir.For and type(p.extent) is tir.IntImm and p.extent.value <= 0)]
         )
 
-    def piece(self, loop: tir.For, start: tir.Expr, stop: tir.Expr, body: tir.Stmt) -> tir.Stmt:
+    def piece(self, loop: tir.For, start: tir.Expr, stop: tir.Expr, body: tir.Stmt, again: bool) -> tir.Stmt:
+        """What is split off at one end; ``again``: it is so much of the loop that the loops inside are split too."""
         if not _does_anything(body):
             return tir.Seq(())
         made = fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
-        return self.whole(_unrolled(made)) if any(WINDOW in n.annotations for n in statements(made) if type(n) is tir.For) else made
+        if any(WINDOW in n.annotations for n in statements(made) if type(n) is tir.For):
+            return self.whole(_unrolled(made))
+        return self.whole(made) if again else made
 
     def chosen(self, loop: tir.For, stmt: tir.Stmt, cut: _Cut) -> tir.Stmt:
         """A statement of a loop's body, with one test around the parts that are guarded."""
@@ -218,12 +229,21 @@ class _Partition(StatementRewriter):
         return self.choose(loop, stmt, cut.of(stmt)) if self.affords(stmt, 1) else self.rewrite(stmt)
 
     def choose(self, loop: tir.For, stmt: tir.Stmt, cut: _Cut) -> tir.Stmt:
-        """The statement in two versions under one test; in four where two independent tests (borders along two axes) make it."""
+        """The statement in two versions under one test; in four where two independent tests (borders along two axes) make it, and in
+        three or four where some test fails often, such as that of columns of which there are two tiles and a half."""
         v = loop.loop_var
         ends = [*(v >= low for low in cut.low), *(v < high for high in cut.high)]
         if len(cut.test) == 2 and not ends and any(map(_of_one_axis, cut.test)) and self.affords(stmt, 2):
             (first, mine), (second, others) = sorted(cut.test.items(), key=lambda t: _size(t[0]))  # the simpler one bounds the variable
             return tir.If(first, self.either(stmt, second, others, mine), self.either(stmt, second, others))
+        holding = _holding(loop, [*cut.test, *ends])
+        often = min(range(len(cut.test)), key=lambda k: holding[k].mean()) if len(holding) > 1 and cut.test else -1
+        if often >= 0 and _fails(holding[often]) and self.affords(stmt, 1):
+            test, held = list(cut.test.items())[often]
+            seldom = np.logical_and.reduce([x for k, x in enumerate(holding) if k != often])
+            rest = tir.logical_and(*(t for t in (*cut.test, *ends) if t is not test))
+            others = self.either(stmt, test, held) if _fails(seldom) and self.affords(stmt, 1) else self.under(stmt)
+            return tir.If(rest, self.either(stmt, test, held, [c for c in cut.value if c not in held]), others)
         return tir.If(tir.logical_and(*cut.test, *ends), self.under(stmt, cut.value), self.under(stmt))
 
     def either(self, body: tir.Stmt, test: tir.Expr, held: list[tir.Expr], known: Sequence[tir.Expr] = ()) -> tir.Stmt:
@@ -261,6 +281,22 @@ def _iterations(stmt: tir.Stmt) -> float:
 def _of_one_axis(test: tir.Expr) -> bool:
     """Whether a test is about one of several axes that were fused into a loop; tests about the loop variable itself seldom fail together."""
     return any(type(n) in (tir.FloorMod, tir.FloorDiv) for n in walk(test))
+
+
+def _holding(loop: tir.For, tests: Sequence[tir.Expr]) -> list[np.ndarray]:
+    """In which iterations of a loop each test holds; nothing where that depends on more than the loop."""
+    if not tests or type(loop.extent) is not tir.IntImm or type(loop.min) is not tir.IntImm:
+        return []
+    places = loop.min.value + np.arange(min(loop.extent.value, MOST_PLACES))
+    try:
+        return [np.broadcast_to(holds, places.shape) for holds in numpy_function(tests, [loop.loop_var])(places)]
+    except ArithError:
+        return []
+
+
+def _fails(holds: np.ndarray) -> bool:
+    """Whether a test fails so often that a version of the code for it is worth having."""
+    return float(holds.mean()) * FEW <= FEW - 1
 
 
 def _unrolled(loop: tir.For) -> tir.For:

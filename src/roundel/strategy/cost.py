@@ -244,10 +244,24 @@ class _Body:
         vectors = self.times(t.moves & frozenset([self.lane_axis]))  # beside each other
         distinct = least(t.operand.elements(extents) * vectors, each)
         inner = next((x.axis for x in reversed(self.loops) if x.axis in along and self.store is not None and x.axis not in self.store.moves), None)
-        spatial = {a: n for a, n in extents.items() if a == inner or (self.store is not None and a in self.store.moves)}
-        live = t.operand.elements(spatial) * vectors
-        wide = self.registers(t.moves, t.bits)
-        return chosen(kept + live * wide + 2 <= self.target.vector_registers, distinct, each * chosen(distinct < each, SPILLED, 1.0))
+        waiting = self._waiting(t, inner, extents) * vectors * self.registers(t.moves, t.bits)
+        room = most(self.target.vector_registers - kept - 2, 0.0)
+        held = least(1.0, room / most(waiting, 1.0))
+        return chosen(distinct < each, held * distinct + (1.0 - held) * SPILLED * each, each)
+
+    def _waiting(self, t: Touch, inner: Any, extents: Mapping[Any, Column]) -> Column:
+        """Values of one load that wait in registers for a later step of the innermost reduction, as neighbours read there what others read before: of the
+        steps between, each leaves those that are still to be read."""
+        spatial = {a: n for a, n in extents.items() if self.store is not None and a in self.store.moves}
+        own = t.operand.elements(spatial)
+        for _, steps in t.operand.sides:
+            near = [a for a in spatial if steps and steps.get(a)]
+            if inner is not None and steps and steps.get(inner) and len(near) == 1:
+                step, by = int(steps[inner]), int(steps[near[0]])
+                common = math.gcd(step, by)
+                later = most(spatial[near[0]] - step // common, 0)  # of the neighbours, those whose value another one reads
+                return own + (by // common - 1) * later * (own / most(spatial[near[0]], 1))
+        return own
 
     def _folded(self) -> Column:
         """Loads of values that are used once are operands of the instruction that uses them, where the machine has such."""

@@ -89,6 +89,7 @@ FIGURES: dict[str, Number] = {
     "miss_cycles": Number(0, 1000, whole=False),
     "forwarding": Number(0, 100, whole=False),
     "entry_cycles": Number(0, 1000, whole=False),
+    "wrong_branch": Number(0, 1000, whole=False),
     "gather_instructions": Number(1, 100, whole=False),
     "cold_share": Number(1e-3, 1, whole=False),
     "cold_exposed": Number(0, 1, whole=False),

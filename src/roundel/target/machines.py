@@ -33,9 +33,9 @@ _RISCV_32 = "riscv32-unknown-elf"
 class _Core:
     """What is alike in all machines with a kind of core: vector loads and instructions per cycle, instructions of the reorder buffer, ways of
     both caches, bytes per cycle from the first, second and last cache, bytes of a line; vector stores per cycle, what a miss in the first cache,
-    a store that is loaded again and an inner loop cost (cycles), and a lane that is loaded by itself (instructions); of constants that a run has
-    not touched before, at what share of a level's rate they come, and what share of working or waiting for them the longer does not hide. The first
-    is how it behaves beyond that."""
+    a store that is loaded again, an inner loop and a branch that was guessed wrong cost (cycles), and a lane that is loaded by itself (instructions); of
+    constants that a run has not touched before, at what share of a level's rate they come, and what share of working or waiting for them the longer
+    does not hide. The first is how it behaves beyond that."""
 
     behaviour: Behaviour
     loads: int
@@ -51,6 +51,7 @@ class _Core:
     miss_cycles: float = 8.0
     forwarding: float = 4.0
     entry_cycles: float = 1.0
+    wrong_branch: float = 16.0
     gather_instructions: float = 2.0
     cold_share: float = 0.83
     cold_exposed: float = 0.4
@@ -69,15 +70,15 @@ _ZEN2 = _Core(OUT_OF_ORDER, 2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0)
 _ZEN3 = _Core(OUT_OF_ORDER, 2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0)
 _ZEN4 = _Core(OUT_OF_ORDER, 1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0)  # a load of 512 bits takes both ports
 _ZEN5 = _Core(OUT_OF_ORDER, 2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0)
-_N1 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 10)
-_V1 = _Core(OUT_OF_ORDER_ARM, 3, 8, 256, 4, 8, 48, 32, 12, stores=2)
+_N1 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 10, wrong_branch=11.0)
+_V1 = _Core(OUT_OF_ORDER_ARM, 3, 8, 256, 4, 8, 48, 32, 12, stores=2, wrong_branch=11.0)
 _A72 = _Core(OUT_OF_ORDER_ARM, 1, 3, 128, 2, 16, 16, 8, 4)
-_A76 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 8)
-_A53 = _Core(IN_ORDER, 1, 2, 16, 4, 16, 16, 8, 4)
-_A7 = _Core(IN_ORDER, 1, 2, 16, 4, 8, 8, 4, 2)
+_A76 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 8, wrong_branch=11.0)
+_A53 = _Core(IN_ORDER, 1, 2, 16, 4, 16, 16, 8, 4, wrong_branch=8.0)
+_A7 = _Core(IN_ORDER, 1, 2, 16, 4, 8, 8, 4, 2, wrong_branch=8.0)
 _FIRESTORM = _Core(OUT_OF_ORDER_ARM, 3, 8, 630, 8, 12, 48, 32, 16, line_bytes=128, stores=2)
-_MICRO = _Core(IN_ORDER, 1, 1, 2, 4, 4, 4, 4, 4, line_bytes=32, gather_instructions=1.0)  # all of its memory is near, and waits for nobody
-_SMALL_RISCV = _Core(IN_ORDER, 1, 2, 32, 8, 8, 16, 8, 4)
+_MICRO = _Core(IN_ORDER, 1, 1, 2, 4, 4, 4, 4, 4, line_bytes=32, gather_instructions=1.0, wrong_branch=3.0)  # all of its memory is near, and waits for nobody
+_SMALL_RISCV = _Core(IN_ORDER, 1, 2, 32, 8, 8, 16, 8, 4, wrong_branch=5.0)
 _ANY_WASM = _Core(PORTABLE, 2, 4, 192, 8, 8, 32, 16, 8)
 # fmt: on
 

@@ -69,6 +69,7 @@ class Target(Behaviour):
     miss_cycles: float  # that an access waits for the second-level cache, those aside that other instructions fill
     forwarding: float  # cycles from a store to a load of the same place
     entry_cycles: float  # to start and end an inner loop: its last branch is guessed wrong now and then
+    wrong_branch: float  # cycles that are lost where a branch was guessed wrong
     gather_instructions: float  # for each lane of a vector that is loaded by itself
     cold_share: float  # of the rate of a level, at which constants come from it that a run has not touched before
     cold_exposed: float  # of the shorter of working and waiting for such constants, that the longer does not hide

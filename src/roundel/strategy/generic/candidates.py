@@ -193,7 +193,14 @@ class _Model:
         loops += [Loop(inner, unroll, UNROLLED), *(Loop(k, part[k], UNROLLED) for k in rows)]
         loops += [Loop(s.vector, t["vectors"], UNROLLED), Loop(s.vector, s.lanes, LANES)]
         statement = replace(self._statement(s), loops=tuple(loops), edges=1 * (extents[s.vector] % part[s.vector] > 0))
-        return np.broadcast_to(cycles(self.target, statement) + self._copied(s), t["rows"].shape).astype(float)
+        spent = cycles(self.target, statement)
+        for axis in rows:  # tiles inside of one group load one element for all their rows
+            groups = {a.buffer: n for a in stage.loads for n in [a.alike(stage.axes[axis].var)] if n > 1}
+            if groups:
+                shared = replace(statement, touches=tuple(replace(x, moves=x.moves - {axis}) if x.buffer in groups else x for x in statement.touches))
+                inside = np.logical_and.reduce([n % part[axis] == 0 for n in groups.values()])
+                spent = np.where(inside, cycles(self.target, shared), spent)
+        return np.broadcast_to(spent + self._copied(s), t["rows"].shape).astype(float)
 
     def _along(self, s: Structure, t: Columns) -> np.ndarray:
         """Of a reduction in vectors of partial results."""

@@ -88,6 +88,9 @@ def _schedule(sch: Schedule, info: BlockInfo, lanes: int, choice: Mapping[str, i
         at = len(info.spatial) - 2
         if count > 1:
             outer[at], row = sch.split(outer[at], [None, count])
+    first = 1 if more is not None and choice["order"] else 0
+    if first:
+        outer.insert(0, outer.pop())
     sch.reorder(*outer, *reduce, *(x for x in (row, vectors) if x is not None), vector)
     depth = len(outer)
     if outer:
@@ -104,9 +107,9 @@ def _schedule(sch: Schedule, info: BlockInfo, lanes: int, choice: Mapping[str, i
     work = info.cost * product([extent_of(i) for i in info.reduce], 64) * count * choice["vectors"]
     if not outer or is_little(sch, outer, work, target):
         return {}
-    at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, target)
+    at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, first, target)
     if conditional(info) and len(info.spatial) > 2:  # neighbours at the border are cut off their loop
-        at = min(at, len(info.spatial) - 2)
+        at = min(at, first + len(info.spatial) - 2)
     whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
     return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16), target)
 
@@ -124,12 +127,12 @@ def _skip_border(sch: Schedule, block: Any, info: BlockInfo, looping: Sequence[A
         sch.annotate(loop, EDGE, True)
 
 
-def _before_tails(sch: Schedule, info: BlockInfo, outer: list[Any], count: int, width: int, target: Target) -> int:
+def _before_tails(sch: Schedule, info: BlockInfo, outer: list[Any], count: int, width: int, first: int, target: Target) -> int:
     """How many of the outer loops become one: those with groups at an edge stay loops of their own, from which these are cut off, where
-    the others keep the cores busy."""
+    the others keep the cores busy. ``first``: how many loops over groups of vectors are the outermost."""
     last, beside = extent_of(info.spatial[-1]) or 0, (extent_of(info.spatial[-2]) or 0) if len(info.spatial) > 1 else 0
-    places = [len(info.spatial) - 2] if count > 1 and beside % count else []
-    places += [len(info.spatial) - 1] if len(outer) == len(info.spatial) and last % width else []
+    places = [first + len(info.spatial) - 2] if count > 1 and beside % count else []
+    places += [len(info.spatial) - 1] if not first and len(outer) == len(info.spatial) and last % width else []
     return next((k for k in places if k and product([loop_extent(sch, x) for x in outer[:k]], 16) >= 4 * target.cores), len(outer))
 
 
