@@ -175,5 +175,5 @@ def test_traffic_of_a_matrix_product():
 
 def test_footprints_of_windows():
     x = Operand(((30, {"y": 2, "h": 1}), (40, {"x": 1, "w": 1})), 4.0, 64)
-    assert x.bytes({"y": 3, "h": 3, "x": 8, "w": 5}) == 4.0 * 7 * 16
+    assert x.bytes({"y": 3, "h": 3, "x": 8, "w": 5}) == 4.0 * 7 * 24  # rows begin in the middle of every other line
     assert x.bytes({"y": 100, "h": 3, "x": 8}) == 4.0 * 30 * 16

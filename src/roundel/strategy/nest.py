@@ -86,7 +86,8 @@ class Operand:
                     pieces = pieces * touched
                     apart = math.gcd(apart, int(stride))
             stride *= extent
-        return pieces, -(-span // self.line_bytes) * self.line_bytes, apart
+        step = self.line_bytes if self.is_packed else math.gcd(apart, self.line_bytes)  # pieces begin at any multiple of it, and end in another line
+        return pieces, -(-span // step) * step + self.line_bytes - step, apart
 
     def elements(self, inner: Mapping[Any, Column]) -> Column:
         """Of that box."""

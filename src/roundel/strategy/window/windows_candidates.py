@@ -47,7 +47,7 @@ def candidates(info: BlockInfo, lanes: int, target: Target) -> Candidates:
         chains, steps = t["neighbours"] * t["vectors"], written[t["straight"]]
         return (chains + 3 <= target.vector_registers) & ((t["straight"] == 0) | ((steps <= MOST_STEPS) & (steps * chains <= MOST_CODE)))
 
-    order = (0, 1) if last is not None and last > lanes and len(info.spatial) > 1 else (0,)
+    order = (0, 1) if last is not None and last > lanes and any(_shares(info, axis) for axis in info.spatial[:-1]) else (0,)
     table = combinations({"neighbours": neighbours, "vectors": vectors, "straight": straight, "order": order}, legal)
     return Candidates(table, np.maximum(_cycles(info, lanes, target, table), 1.0))  # nothing at all where an extent is 0
 
@@ -87,11 +87,17 @@ def _cycles(info: BlockInfo, lanes: int, target: Target, t: Columns) -> Any:
 
 def _loops_at_border(info: BlockInfo, straight: np.ndarray, beside: IterVar | None) -> Iterator[Any]:
     """How often a tile at a border begins the innermost loop over the window, if this leaves out other iterations there than elsewhere."""
-    asked, indices = conditional(info), [index for a in info.loads for index in a.indices]
+    asked = conditional(info)
     for k, axis in enumerate(reversed(info.reduce)):
-        if beside is not None and axis.var in asked and any({axis.var, beside.var} <= free_vars(index) for index in indices):
+        if beside is not None and axis.var in asked and _shares(info, beside, axis):
             outside = math.prod(extent_of(i) or ASSUMED for i in info.reduce[: len(info.reduce) - k - 1])
             yield np.where(straight == k, outside, 0)
+
+
+def _shares(info: BlockInfo, axis: IterVar, *window: IterVar) -> bool:
+    """Whether windows that are neighbours along an axis overlap, along one of these axes of the reduction (default: any)."""
+    among = {i.var for i in window or info.reduce}
+    return any(axis.var in names and not among.isdisjoint(names) for a in info.loads for index in a.indices for names in [free_vars(index)])
 
 
 def _meets_border(info: BlockInfo, straight: np.ndarray) -> Any:
