@@ -18,6 +18,7 @@ from roundel.ir import IRModule, tir
 from roundel.schedule import Schedule
 from roundel.strategy.choose import proposals
 from roundel.strategy.cost import expected_cycles, expected_time, least_cycles
+from roundel.strategy.nest import Nest, Operand
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
@@ -29,7 +30,7 @@ def product(n=256):
     return te.create_prim_func([a, b, te.compute((n, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "C")])
 
 
-def tiled(rows, vectors, lanes=16, n=256):
+def tiled(rows, vectors, lanes=16, n=256, fused=False):
     sch = Schedule(product(n))
     block = sch.get_block("C")
     store = sch.cache_write(block, 0, "local")
@@ -42,13 +43,31 @@ def tiled(rows, vectors, lanes=16, n=256):
     for loop in (i1, j1):
         sch.unroll(loop)
     sch.vectorize(j2)
-    sch.parallel(i0)
+    sch.parallel(sch.fuse(i0, j0) if fused else i0)
     return sch.func
 
 
 def test_a_register_tile_is_near_the_peak_and_no_faster():
     cycles, least = expected_cycles(tiled(8, 2), FIXED, cores=1), 256**3 / 16 / FIXED.fma_ports
     assert least <= least_cycles(product(), FIXED) <= cycles < 2 * least
+
+
+@pytest.mark.parametrize("n", [256, 1024])
+def test_fused_loops_take_what_the_loops_do(n):
+    """Each operand moves with the quotient or the remainder alone."""
+    apart, fused = (expected_cycles(tiled(8, 2, n=n, fused=f), FIXED, cores=1) for f in (False, True))
+    assert fused == pytest.approx(apart, rel=0.01)
+
+
+def test_lines_that_share_few_places_push_out_each_other_alone():
+    """64 rows that are a way apart are brought again by each of ten passes over them, what is read beside them is not."""
+    way, ways = 1 << 17, 16
+    far = Operand(((64, {"k": 1}), (1 << 15, {"j": 1})), 4.0, 64)
+    near = Operand(((64, {"k": 1}), (256, {"c": 1})), 4.0, 64)
+    inside = {"j": 16, "c": 256}
+    crossing = Nest([("passes", 10), ("k", 64)], [far, near], inside).traffic([way * ways], [way])[0]
+    assert crossing == 10 * 64 * 64
+    assert Nest([("passes", 10), ("k", 64)], [far, near], inside).traffic([way * ways], [0])[0] == 0
 
 
 def test_few_accumulators_wait_for_each_other_and_many_do_not_fit():

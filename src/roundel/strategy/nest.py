@@ -163,11 +163,31 @@ class Nest:
             trips.append(trips[-1] * extent)
         out = []
         for capacity, way in zip(capacities, ways, strict=True):
-            needed = touched if not way else [sum(o.room(box, way) for o, box in zip(self.operands, found, strict=True)) for found in boxes]
-            moved = touched[-1] * trips[-1]
-            for d in reversed(range(1, len(self.loops) + 1)):
-                once = touched[d - 1] * trips[d - 1]
-                kept = least(1.0, capacity / most(needed[d], 1.0)) if gradual else 0.0
-                moved = chosen(needed[d] <= capacity, once, kept * once + (1.0 - kept) * moved)
-            out.append(chosen(needed[0] <= capacity, 0.0, moved))
+            rooms = [[o.room(box, way) for box in of] for o, of in zip(self.operands, zip(*boxes, strict=True))] if way else []
+            crowded = [differs(most(room, capacity), capacity) for of in rooms for room in of]
+            if any(crowded):
+                out.append(self._crowded(capacity, rooms, boxes, trips, gradual))
+            else:
+                needed = [sum(of) for of in zip(*rooms, strict=True)] if way else touched
+                out.append(_moved(capacity, needed, touched, trips, gradual))
         return out
+
+    def _crowded(self, capacity: float, rooms: Sequence[Sequence[Column]], boxes: Sequence[Sequence[Any]], trips: Sequence[Column], gradual: bool) -> Column:
+        """The same where lines of some operands lie in so few places that these cannot hold them. They push out each other, and of the rest what is in
+        these places: it finds as much room as if they were spread."""
+        lines = [[pieces * span for pieces, span, _ in of] for of in zip(*boxes, strict=True)]
+        too_many = [[(room > capacity) & (own <= capacity) for room, own in zip(*of, strict=True)] for of in zip(rooms, lines, strict=True)]
+        spread = [sum(chosen(c, own, room) for c, own, room in zip(*at, strict=True))
+                  for at in zip(zip(*too_many, strict=True), zip(*lines, strict=True), zip(*rooms, strict=True), strict=True)]
+        return sum(_moved(capacity, [chosen(c, math.inf, n) for c, n in zip(few, spread, strict=True)], own, trips, gradual)
+                   for few, own in zip(too_many, lines, strict=True))
+
+
+def _moved(capacity: float, needed: Sequence[Column], touched: Sequence[Column], trips: Sequence[Column], gradual: bool) -> Column:
+    """Bytes that cross into a cache, of what is touched and needs so much room in it below each loop, the outermost first."""
+    moved = touched[-1] * trips[-1]
+    for d in reversed(range(1, len(trips))):
+        once = touched[d - 1] * trips[d - 1]
+        kept = least(1.0, capacity / most(needed[d], 1.0)) if gradual else 0.0
+        moved = chosen(needed[d] <= capacity, once, kept * once + (1.0 - kept) * moved)
+    return chosen(needed[0] <= capacity, 0.0, moved)

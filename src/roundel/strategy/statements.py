@@ -329,15 +329,16 @@ def _statement(reader: _Reader, site: _Site, homes: Mapping[Any, int]) -> Statem
 
 
 def _digits(parts: Sequence[Any], extent: int, kind: str) -> list[Loop]:
-    """A fused loop as loops over its quotients and remainders, the coarsest first."""
-    found = sorted(((_divisor(p), p) for p in parts), key=lambda pair: -pair[0])
-    out, left = [], extent
-    for k, (_, part) in enumerate(found):
-        size = min(left, part.b.value) if type(part) is tir.FloorMod else -(-extent // part.b.value)
-        size = max(1, left if k == len(found) - 1 else min(size, left))
-        out.append(Loop(part, size, kind))
-        left = max(1, -(-left // size))
-    return out
+    """A fused loop as loops over its quotients and remainders, the coarsest first; those that nothing moves with included."""
+    var = next(iter(free_vars(parts[0])))
+    out, above = [], extent
+    for low, part in sorted(((_divisor(p), p) for p in parts), key=lambda pair: -pair[0]):
+        size = min(-(-above // low), part.b.value) if type(part) is tir.FloorMod else -(-above // low)
+        if size * low < above:
+            out.append(Loop(tir.FloorDiv(var, tir.index_const(size * low)), -(-above // (size * low)), kind))
+        out.append(Loop(part, max(1, size), kind))
+        above = min(above, low)
+    return [*out, Loop(tir.FloorMod(var, tir.index_const(above)), above, kind)] if above > 1 else out
 
 
 def _divisor(part: Any) -> int:
