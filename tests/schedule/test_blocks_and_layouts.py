@@ -71,6 +71,19 @@ def test_blockize_then_the_outer_block_is_scheduled():
     check(sch, func)
 
 
+def test_blockize_of_what_a_partition_leaves_begins_behind_it():
+    func = matmul(20, 16, 6)
+    sch = Schedule(func)
+    sch.decompose_reduction("C", sch.get_loops("C")[0])
+    rest = sch.loop_partition(sch.get_loops("C_update")[0], [6, None])[1]
+    (block,) = sch.get_child_blocks(rest)
+    i, j, k = sch.get_loops(block)
+    i0, i1 = sch.split(i, [None, 7])
+    sch.reorder(i0, j, k, i1)
+    sch.blockize(i1)
+    check(sch, func)
+
+
 def test_tensorize_a_row_of_multiply_adds():
     func = matmul(8, 16, 6)
     sch = Schedule(func)

@@ -76,9 +76,9 @@ class _Divide:
             return Division(tir.add(tir.mul(d.outer, p.scale), s.base), d.outer_extent, ZERO, ONE)
         if d.outer_extent is ONE:
             return Division(ZERO, ONE, tir.add(tir.mul(d.inner, p.scale), s.base), d.inner_extent)
-        if p.scale is not ONE or s.base is not ZERO:
-            raise ArithError("a strided or shifted binding cannot be divided", why=f"in {split_expr(p, self.starts)!r}")
-        return d
+        if p.scale is not ONE:
+            raise ArithError("a strided binding cannot be divided", why=f"in {split_expr(p, self.starts)!r}")
+        return Division(d.outer, d.outer_extent, tir.add(d.inner, s.base), d.inner_extent)
 
     def split(self, p: IterSplit) -> Division:
         """A split of scale 1."""

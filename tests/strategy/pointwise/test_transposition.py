@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -11,9 +13,11 @@ from roundel import te
 from roundel.build import inspect
 from roundel.ir import tir
 from roundel.strategy.schedule_module import schedule_program
+from roundel.strategy.statements import LANES, statements
 from roundel.target import Target
 
 SHAPES = [
+    ((172, 20), (1, 0)),  # two tiles side by side, what is left in smaller ones
     ((36, 16, 196), (0, 2, 1)), ((2, 49, 16), (0, 2, 1)), ((3, 20, 37), (0, 2, 1)), ((33, 70), (1, 0)), ((5, 3, 7, 19), (3, 1, 0, 2)),
     ((24, 49), (1, 0)), ((8, 8), (1, 0)), ((1, 17), (1, 0)), ((4, 5), (1, 0)),
 ]
@@ -33,7 +37,16 @@ def _permuted(shape: tuple, order: tuple[int, ...], dtype: str = "float32", more
 @pytest.mark.parametrize("target", ["znver5", "znver3", "neoverse-n1"])
 def test_rule(target: str) -> None:
     found = [schedule_program(_permuted(s, o), Target(target))[0].attrs["scheduled"] for s, o in SHAPES]
-    assert found == ["transposition"] * 7 + ["elementwise", "transposition"]
+    assert found == ["transposition"] * 8 + ["elementwise", "transposition"]
+
+
+@pytest.mark.parametrize("shape, single", [((40, 37), 40), ((172, 20), 0), ((43, 50), 2 * 43 + 48 * 3)])
+def test_what_fills_no_tile_is_cut_into_smaller_ones(shape: tuple, single: int) -> None:
+    """Single elements are left where no tile of four fits."""
+    scheduled, _ = schedule_program(_permuted(shape, (1, 0)), Target("znver3"))
+    results = [s for s in statements(scheduled, Target("znver3"), {}) if any(t.is_store and t.buffer in scheduled.buffer_params for t in s.touches)]
+    one_by_one = [s for s in results if all(x.kind != LANES for x in s.loops)]
+    assert sum(math.prod(x.extent for x in s.loops) for s in one_by_one) == single
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int32", "float64", "float16", "uint8"])

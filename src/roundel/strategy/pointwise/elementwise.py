@@ -33,9 +33,11 @@ ASSUMED = 256  # of symbolic extents of a row
 MUCH = 4       # arithmetic (as BlockInfo.cost counts) for each element that is gathered
 LONG = 20      # ... of a chain of functions that waits for itself, unless several vectors go through it side by side
 BESIDE = (4, 2)
+MOVES = "moves"
+"""The model of costs by which ways to go through a program without reductions compete."""
 
 
-@rule
+@rule(model=MOVES)
 def elementwise(program: Program) -> Iterator[Sketch]:
     """Fits programs whose blocks are all plain and spatial."""
     if not program.blocks or program.reductions or not program.is_plain:

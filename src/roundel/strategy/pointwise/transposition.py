@@ -3,23 +3,29 @@
 
 A tile is read in vectors along the axis that is contiguous in the operand, transposed by an instruction's network
 (``intrinsics/transpose.py``) and written, with whatever else the program computes, in vectors along the axis that is contiguous in
-the result.
+the result. What fills no tile is cut into smaller ones, and single elements are what is left then.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from ...ir import tir
 from ...schedule.schedule import Schedule
 from ...target import Target
-from ..match.accesses import Access, BlockInfo, blocks_of, conditional, product
+from ..cost import together, traffic, traffic_cycles
+from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, product
 from ..parallelism import parallelize
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from ..statements import LANES as VECTOR
+from ..statements import UNROLLED, Loop, statement_of
+from .elementwise import MOVES
 
 TYPES = tuple(f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64) if (kind, bits) != ("float", 8)) + ("bfloat16",)
 LANES = (16, 8, 4)
@@ -41,8 +47,14 @@ class Transposed:
         """The extent of an axis of the block."""
         return self.info.block.iter_vars[axis].dom.extent
 
+    @property
+    def extents(self) -> tuple[int, int]:
+        """Of the axes along which the operand and the result are contiguous, assumed where they are no numbers."""
+        rows, columns = (n.value if isinstance(n, tir.IntImm) else ASSUMED for n in (self.extent(self.read), self.extent(self.write)))
+        return rows, columns
 
-@rule
+
+@rule(model=MOVES)
 def transposition(program: Program) -> Iterator[Sketch]:
     """Fits programs of one elementwise block (after inlining) with an operand contiguous along another axis than the result."""
     if program.reductions or not program.is_plain:
@@ -50,15 +62,15 @@ def transposition(program: Program) -> Iterator[Sketch]:
     start, target = program.inlined(), program.target
     infos = blocks_of(start.func)
     found = find(infos[0]) if len(infos) == 1 else None
-    lanes = choose_lanes(found, target) if found is not None else 0
+    lanes = choose_lanes(found, target) if found is not None else ()
     if found is None or not lanes:
         return
 
     def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
         _schedule(sch, found, lanes, target)
-        return Applied(sch, decisions={"lanes": lanes})
+        return Applied(sch, decisions={"lanes": lanes[0]})
 
-    yield Sketch("transposition", start, scheduled)
+    yield Sketch("transposition", start, scheduled, beside=lambda: expected_cycles(found, lanes, target))
 
 
 def find(info: BlockInfo) -> Transposed | None:
@@ -78,16 +90,38 @@ def find(info: BlockInfo) -> Transposed | None:
     return Transposed(info, operand, len(axes) - 1, read)
 
 
-def choose_lanes(t: Transposed, target: Target) -> int:
-    """The tile with the fewest cycles over the whole program; 0 where single elements are faster."""
-    rows, columns = (n.value if isinstance(n, tir.IntImm) else ASSUMED for n in (t.extent(t.read), t.extent(t.write)))
-    costs, bits = {0: rows * columns * target.move_cycles}, t.operand.buffer.dtype.bits
+def choose_lanes(t: Transposed, target: Target) -> tuple[int, ...]:
+    """The tiles with the fewest cycles over the whole program, the largest first; none where single elements are faster."""
+    rows, columns = t.extents
+    bits = t.operand.buffer.dtype.bits
     widest = target.vector_bytes if begin_at_lines(t, target) else min(target.vector_bytes, target.line_bytes // 2)
-    for lanes in LANES:
-        if LEAST_BITS <= lanes * bits <= widest * 8:
-            tiles = (rows // lanes) * (columns // lanes)
-            costs[lanes] = tiles * lanes * (lanes.bit_length() + 1.0) / target.fma_ports + (rows * columns - tiles * lanes**2) * target.move_cycles
-    return min(costs, key=costs.__getitem__)
+    known = all(isinstance(t.extent(k), tir.IntImm) for k in (t.read, t.write))
+    fitting = [n for n in LANES if LEAST_BITS <= n * bits <= widest * 8 and n <= min(rows, columns)]
+    choices = [(), *(tuple(fitting[k:] if known else fitting[k : k + 1]) for k in range(len(fitting)))]
+    return min(choices, key=lambda lanes: _moving(rows, columns, lanes, target))
+
+
+def _moving(rows: int, columns: int, lanes: tuple[int, ...], target: Target) -> float:
+    """Cycles to move a matrix in tiles of so many lanes, what fills none in the smaller ones, and single elements."""
+    if not lanes:
+        return rows * columns * target.move_cycles
+    n, smaller = lanes[0], lanes[1:]
+    whole_rows, whole_columns = rows // n * n, columns // n * n
+    tiles = whole_rows * whole_columns / n * (n.bit_length() + 1.0) / target.fma_ports
+    rest = [(rows - whole_rows, columns), (whole_rows, columns - whole_columns)]
+    return tiles + sum(_moving(*r, smaller, target) for r in rest if min(r) > 0)
+
+
+def expected_cycles(t: Transposed, lanes: tuple[int, ...], target: Target) -> float:
+    """Of the whole program: what moves the elements of each matrix, and the bytes that cross into the caches meanwhile."""
+    axes, n = t.info.block.iter_vars, lanes[0]
+    extents = [extent_of(a) or ASSUMED for a in axes]
+    first, second = (t.read, t.write) if sweeps_writes(t, n, target) else (t.write, t.read)
+    loops = [Loop(k, extents[k]) for k in range(len(axes)) if k not in (first, second)]
+    loops += [Loop(first, -(-extents[first] // n)), Loop(second, -(-extents[second] // n)), Loop(t.read, n, UNROLLED), Loop(t.write, n, VECTOR)]
+    moved = traffic(target, replace(statement_of(t.info.block, t.write, target), loops=tuple(loops)))
+    spent = _moving(*t.extents, lanes, target) * product([extents[k] for k in range(len(axes)) if k not in (first, second)], 1)
+    return float(np.max(spent if moved is None else together(target, spent, *traffic_cycles(target, moved))))
 
 
 def begin_at_lines(t: Transposed, target: Target) -> bool:
@@ -112,18 +146,35 @@ def sweeps_writes(t: Transposed, lanes: int, target: Target) -> bool:
     return lanes * t.operand.buffer.dtype.bits // 8 * 2 >= target.line_bytes
 
 
-def _schedule(sch: Schedule, t: Transposed, lanes: int, target: Target) -> None:
+def _schedule(sch: Schedule, t: Transposed, lanes: tuple[int, ...], target: Target) -> None:
     block = sch.get_block(t.info.name)
     loops = sch.get_loops(block)
     outer = [x for k, x in enumerate(loops) if k not in (t.read, t.write)]
-    count = beside(t, lanes, target)
-    first, second = (t.read, t.write) if sweeps_writes(t, lanes, target) else (t.write, t.read)
+    count = beside(t, lanes[0], target)
+    first, second = (t.read, t.write) if sweeps_writes(t, lanes[0], target) else (t.write, t.read)
     sch.reorder(*outer, loops[first], loops[second])
-    parts = {t.write: (None, count, lanes), t.read: (None, lanes)}
-    outermost, *within = sch.split(_whole(sch, loops[first], math.prod(parts[first][1:])), parts[first])
-    sch.reorder(outermost, loops[second], *within)
-    innermost, *others = sch.split(_whole(sch, loops[second], math.prod(parts[second][1:])), parts[second])
-    (tile_loop, write_inner), (read_inner,) = (within, others) if first == t.write else (others, within)
+    outermost, innermost = _in_tiles(sch, t, block, (loops[first], loops[second]), first == t.read, lanes, count)
+    _parallel(sch, t, [*outer, outermost, innermost], lanes[0] ** 2 * count, target)
+
+
+def _in_tiles(sch: Schedule, t: Transposed, block: Any, loops: tuple[Any, Any], reads_first: bool, lanes: tuple[int, ...], count: int = 1) -> list[Any]:
+    """Cut two loops, the outer one first, into tiles of the first number of lanes, ``count`` of them side by side in the result, and what is left into
+    smaller ones. ``reads_first``: the outer loop is along the operand's contiguous axis. Returns the loops over tiles."""
+    n = lanes[0]
+    for_read, for_write = (None, n), (None, count, n)
+    cuts = (for_read, for_write) if reads_first else (for_write, for_read)
+    whole, rest = _whole(sch, loops[0], math.prod(cuts[0][1:]))
+    if rest is not None:
+        _rest(sch, t, _around(sch, rest, 2), reads_first, lanes[1:])
+    outermost, *within = sch.split(whole, cuts[0])
+    inner = sch.get_loops(block)[-1]
+    sch.reorder(outermost, inner, *within)
+    whole, rest = _whole(sch, inner, math.prod(cuts[1][1:]))
+    if rest is not None:
+        last, *before = _around(sch, rest, len(within) + 1)
+        _rest(sch, t, [*before, last], reads_first, lanes[1:])
+    innermost, *others = sch.split(whole, cuts[1])
+    (read_inner,), (tile_loop, write_inner) = (within, others) if reads_first else (others, within)
     sch.reorder(innermost, tile_loop, read_inner, write_inner)
     turned = sch.cache_read(block, _read_index(sch, block, t.operand.buffer), "local", [block])
     tile = sch.cache_read(turned, 0, "local", [turned])
@@ -133,24 +184,39 @@ def _schedule(sch: Schedule, t: Transposed, lanes: int, target: Target) -> None:
     sch.transform_layout(turned, ("write", 0), tir.IndexMap.from_func(lambda *i: [i[k] for k in order], rank))
     sch.compute_at(turned, tile_loop)
     sch.compute_at(tile, tile_loop)
-    depth = len(outer) + 3
-    sch.tensorize(sch.get_loops(turned)[-2], f"transpose_{lanes}x{lanes}_{t.operand.buffer.dtype}")
+    depth = [sch.get(x).token for x in sch.get_loops(tile)].index(sch.get(tile_loop).token) + 1
+    sch.tensorize(sch.get_loops(turned)[-2], f"transpose_{n}x{n}_{t.operand.buffer.dtype}")
     for loop in sch.get_loops(tile)[depth:-1]:
         sch.unroll(loop)
     sch.vectorize(sch.get_loops(tile)[-1])
     sch.unroll(read_inner)
     sch.vectorize(write_inner)
     sch.unroll(tile_loop)
-    _parallel(sch, t, [*outer, outermost, innermost], lanes**2 * count, target)
+    return [outermost, innermost]
 
 
-def _whole(sch: Schedule, loop: Any, lanes: int) -> Any:
-    """The part of a loop that consists of whole tiles; the remainder becomes a loop of its own."""
+def _around(sch: Schedule, loop: Any, count: int) -> list[Any]:
+    """The loops around the block in a loop, the innermost ``count``."""
+    return sch.get_loops(sch.get_child_blocks(loop)[0])[-count:]
+
+
+def _rest(sch: Schedule, t: Transposed, loops: Sequence[Any], reads_first: bool, lanes: tuple[int, ...]) -> None:
+    """What filled no tile, in smaller ones. ``loops``: along both axes, the outer one first, which may be several."""
+    *outer, inner = loops
+    outer = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+    fitting = tuple(n for n in lanes if all(sch.get(x).extent.value >= n for x in (outer, inner)))
+    if fitting:
+        sch.reorder(outer, inner)
+        _in_tiles(sch, t, sch.get_child_blocks(inner)[0], (outer, inner), reads_first, fitting)
+
+
+def _whole(sch: Schedule, loop: Any, lanes: int) -> tuple[Any, Any]:
+    """The part of a loop that consists of whole tiles, and the remainder as a loop of its own (None where there is none)."""
     extent = sch.get(loop).extent
     whole = extent.value // lanes * lanes if isinstance(extent, tir.IntImm) else extent // lanes * lanes
     if isinstance(extent, tir.IntImm) and whole == extent.value:
-        return loop
-    return sch.loop_partition(loop, [whole, None])[0]
+        return loop, None
+    return tuple(sch.loop_partition(loop, [whole, None]))
 
 
 def _parallel(sch: Schedule, t: Transposed, loops: list[Any], elements: int, target: Target) -> None:

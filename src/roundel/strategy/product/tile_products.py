@@ -13,6 +13,7 @@ blocks follow.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -21,6 +22,7 @@ from ...ir import tir
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
+from ..guarded import guarded
 from ..match.accesses import blocks_of
 from ..match.moves import moves, surrounds
 from ..match.tile_product import TileProduct, matches
@@ -31,7 +33,7 @@ from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
 from .contraction import store_of
 from .dot_products import INSTRUCTIONS, is_widening
-from .tile_products_candidates import candidates, cycles_of_block, cycles_of_copy, held_operands, lanes_copied, streamed_operands, wide_extents
+from .tile_products_candidates import candidates, cycles_of_block, cycles_of_copy, held_operands, lanes_copied, of_one_row, streamed_operands, wide_extents
 
 MOST_WRITTEN = 64  # copies of a row's elements that are written out one after another
 
@@ -52,12 +54,33 @@ def tile_products(program: Program) -> Iterator[Sketch | Refusal]:
     for found in matches(block, program.is_constant, program.target):
         if isinstance(found, TileProduct):
             start = program.inlined(keep=prologue)
-            steps = partial(_scheduled, found=found, prologue=prologue, target=program.target)
+            steps = partial(_for_few_rows_too, found=found, prologue=prologue, target=program.target)
             yield Sketch("tile_products", start, steps, candidates(found, program.target))
             return
         refused.append(found)
     for name, why in dict.fromkeys(refused):
         yield Refusal(f"tile_products by {name}", why)
+
+
+def _for_few_rows_too(sch: Schedule, choice: dict[str, int], found: TileProduct, prologue: tuple[str, ...], target: Target) -> Applied:
+    """The steps for one choice; where only the run tells how many rows there are, one for those that fit one tile of rows stands beside it: there others
+    would compute on zeros."""
+    few = sch.fork(seed=0)
+    made = _scheduled(sch, choice, found, prologue, target)
+    size, others = _size_of_rows(found)
+    if size is None or choice["rows"] == 1 or others > found.instruction.rows:
+        return made
+    beside = _scheduled(few, choice | of_one_row(found, choice), found, prologue, target)
+    both = Schedule(guarded([(size, found.instruction.rows // others, beside.func)], made.func))
+    both.trace = made.schedule.trace
+    return replace(made, schedule=both)
+
+
+def _size_of_rows(p: TileProduct) -> tuple[tir.Var | None, int]:
+    """The size that tells how many rows there are, and how many there are for each of it; None where it is none, or there are several."""
+    extents = [p.info.block.iter_vars[k].dom.extent for k in p.rows]
+    unknown = [n for n in extents if not isinstance(n, tir.IntImm)]
+    return (unknown[0] if len(unknown) == 1 and isinstance(unknown[0], tir.Var) else None), prod(n.value for n in extents if isinstance(n, tir.IntImm))
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], found: TileProduct, prologue: tuple[str, ...], target: Target) -> Applied:

@@ -43,6 +43,12 @@ def candidates(p: TileProduct, target: Target) -> Candidates:
     return Candidates(table, np.maximum(_cycles(p, target, table), 1.0))
 
 
+def of_one_row(p: TileProduct, choice: Mapping[str, int]) -> dict[str, int]:
+    """What is decided differently where all rows fit one tile: they are copied once, and blocks of columns are all that there is to share out."""
+    blocks = -(-p.number(p.columns, 1) // (p.instruction.columns * choice["columns"]))
+    return {"rows": 1} if blocks == 1 else {"rows": 1, "panels": 1, "once": 1}
+
+
 def _divisors(n: int) -> list[int]:
     return [k for k in range(1, max(n, 1) + 1) if max(n, 1) % k == 0]
 
