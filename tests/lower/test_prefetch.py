@@ -100,6 +100,8 @@ def _places(stmt, known):
     if kind is tir.For:
         first = value(stmt.min)
         return [x for i in range(value(stmt.extent)) for x in _places(stmt.body, known | {stmt.loop_var: first + i})]
+    if kind is tir.Let:
+        return _places(stmt.body, known | {stmt.var: value(stmt.value)})
     if kind is tir.If:
         return _places(stmt.then_case, known) if value(stmt.condition) else []
     if kind is tir.Evaluate and type(stmt.value) is tir.Call and stmt.value.op == "prefetch":
@@ -113,7 +115,7 @@ def test_all_lines_of_the_next_panel_are_fetched_in_however_many_passes(unroll):
     panel, passes, *_ = [x for x in statements(made.body) if type(x) is tir.For]
     (n,) = free_vars(passes.extent)
     for rows in (1, 5, 11):
-        lines = {x // 16 - 16 for x in _places(passes, {panel.loop_var: 0, n: rows})}
+        lines = {x // 16 - 16 for x in _places(panel.body, {panel.loop_var: 0, n: rows})}
         assert set(range(16)) <= lines and max(lines) <= 16 + 64 + unroll
 
 
@@ -143,7 +145,7 @@ def test_after_the_last_block_of_a_panel_comes_the_first_of_the_next_one(apart):
     (n,), (panel, block) = free_vars(passes.extent), [x for x in loops if passes in list(statements(x.body))]
     for rows in (1, 5, 11):
         for k, first in ((0, 8), (1, apart // 16)):
-            lines = {x // 16 for x in _places(passes, {panel.loop_var: 0, block.loop_var: k, n: rows})}
+            lines = {x // 16 for x in _places(block.body, {panel.loop_var: 0, block.loop_var: k, n: rows})}
             assert set(range(first, first + 8)) <= lines and max(lines) < first + 8 + 64 + 4
 
 

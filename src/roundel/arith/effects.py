@@ -11,24 +11,20 @@ from ..ir.tir import Buffer, Effect, Expr
 
 def parts(e: Expr) -> list[Expr]:
     """Operands of an expression."""
-    out: list[Expr] = []
-    for f in e._children:
-        v = getattr(e, f)
-        if isinstance(v, Expr):
-            out.append(v)
-        elif isinstance(v, tuple):
-            out += [x for x in v if isinstance(x, Expr)]
-    return out
+    return [x for x in e._below() if isinstance(x, Expr)]
 
 
 def somewhere(e: Expr, name: str, own: bool, rule: Callable[[Expr], bool]) -> bool:
-    """Whether ``own`` holds of an expression, or ``rule`` of one of its parts; memoised by ``name``, because nodes are shared."""
+    """Whether ``own`` holds of an expression, or ``rule`` of one of its parts; memoised by ``name``, because nodes are shared. The parts of an
+    index expression are not asked: it is made of variables and numbers alone."""
+    if own or e.is_index:
+        return own
     facts = e._facts
     if facts is None:
         facts = e._facts = {}
     hit = facts.get(name)
     if hit is None:
-        hit = facts[name] = own or any(map(rule, parts(e)))
+        hit = facts[name] = any(map(rule, parts(e)))
     return hit
 
 

@@ -17,7 +17,6 @@ from .registry import Cost, TensorIntrin
 
 DSP = "dsp"
 """LLVM's name of the extension."""
-GROUP = 4
 
 
 def _halves(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -73,7 +73,11 @@ def statements(node: Node) -> Iterator[Node]:
     while stack:
         n = stack.pop()
         yield n
-        stack += [c for c in reversed(n._below()) if not isinstance(c, te.Expr)]
+        kind = type(n)
+        if kind is ts.Seq:
+            stack += n.stmts[::-1]
+        elif kind is not ts.BufferStore and kind is not ts.Evaluate:  # in which there are expressions only
+            stack += [c for c in reversed(n._below()) if not isinstance(c, te.Expr)]
 
 
 def walk_data(node: Node) -> Iterator[Node]:

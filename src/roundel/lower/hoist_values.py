@@ -121,4 +121,4 @@ def _is_constant(index: tir.Expr) -> bool:
 
 def _is_costly(e: tir.Expr) -> bool:
     """Whether there is a division or a function in an expression."""
-    return somewhere(e, "costly", e.dtype.is_float and type(e) in (tir.Div, tir.Call), _is_costly)
+    return somewhere(e, "costly", type(e) in (tir.Div, tir.Call) and e.dtype.is_float, _is_costly)

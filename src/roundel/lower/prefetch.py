@@ -45,6 +45,7 @@ class _Prefetch(StatementRewriter):
         self.line_bytes, self.page_bytes = target.line_bytes, target.page_bytes
         self.passes: list[tir.For] = []
         self.lines: tir.For | None = None
+        self.shared: dict[tuple[int, tir.Expr], tuple[Var, Var]] = {}
 
     @on(tir.For)
     def _for(self, loop: tir.For) -> tir.Stmt:
@@ -61,7 +62,15 @@ class _Prefetch(StatementRewriter):
                 out = self.insert(out, self.passes) if self.passes else out
                 out = self.insert_lines(out, self.lines) if self.lines else out
         self.passes, self.lines = outer, lines
-        return out
+        return out if self.passes else self.sharing(out)
+
+    def sharing(self, stmt: tir.Stmt) -> tir.Stmt:
+        """A statement behind the variables that it uses."""
+        for (lines, trips), variables in self.shared.items():
+            for var, value in zip(variables, _shares(lines, trips), strict=True):
+                stmt = tir.Let(var, value, stmt)
+        self.shared = {}
+        return stmt
 
     def insert(self, loop: tir.For, passes: list[tir.For]) -> tir.For:
         name, ahead, step, given, panel, apart = Prefetch.of(passes[0].annotations)
@@ -96,7 +105,7 @@ class _Prefetch(StatementRewriter):
         hardware's prefetchers begin again. There are as many as one pass needs; of more passes, some fetch the same line. (A loop of as
         many as are needed would stand between the registers of one iteration and those of the next.)"""
         line = self.line(flat)
-        count, parts = _shares(lines, trips)
+        count, parts = self.shares(lines, trips)
         turn = tir.min_(number, parts - 1) * loop.extent + loop.loop_var - loop.min
         first = self.an.simplify(start + turn * (count * line))
         written = _written_out(loop.body)
@@ -107,8 +116,14 @@ class _Prefetch(StatementRewriter):
         share = tir.If(few, tir.seq(*(_fetch(flat, first + (step + k * steps) * apart) for k in range(each))))
         beyond = tir.If(few, _fetch(flat, first + self.page_bytes // self.line_bytes * line))
         always = [_fetch(flat, first + k * line) for k in range(MANY_PASSES_LINES)]
-        body = tir.seq(share, loop.body) if written is None else _Within(written, share).rewrite(loop.body)
-        return loop.replace(body=tir.DeclBuffer(flat, tir.seq(*always, beyond, body)))
+        body = tir.seq(*always, beyond, *((share, loop.body) if written is None else (_Within(written, share).rewrite(loop.body),)))
+        return loop.replace(body=tir.DeclBuffer(flat, body))
+
+    def shares(self, lines: int, trips: tir.Expr) -> tuple[Var, Var]:
+        """Variables for `_shares`: computed in front of the annotated loop, where many addresses would choose between the same numbers each."""
+        if (lines, trips) not in self.shared:
+            self.shared[lines, trips] = Var("count", DType("int64")), Var("parts", DType("int64"))
+        return self.shared[lines, trips]
 
     def line(self, buffer: tir.Buffer) -> int:
         """Elements of a line."""

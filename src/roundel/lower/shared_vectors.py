@@ -15,6 +15,7 @@ from typing import Any
 from roundel.arith import Analyzer
 from roundel.arith.effects import somewhere
 from roundel.ir import Rewriter, on, tir
+from roundel.ir.visit import statements
 
 from .kernel_pass import kernel_pass
 from .nearby_lanes import MOST_VECTORS
@@ -23,6 +24,8 @@ from .nearby_lanes import MOST_VECTORS
 @kernel_pass("shared_vectors")
 def shared_vectors(func: tir.PrimFunc) -> tir.PrimFunc:
     """Vectors of which lanes are picked at equal distances begin where those of the neighbours do."""
+    if not any(_picks_lanes(e) for s in statements(func.body) for e in s._below() if isinstance(e, tir.Expr)):
+        return func
     body = _Shared().rewrite(func.body)
     return func if body is func.body else func.replace(body=body)
 

@@ -6,9 +6,11 @@ Loops of one iteration, conditions known to hold or to fail, and constant lets d
 
 from __future__ import annotations
 
+from math import inf
+
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, on, tir
-from roundel.ir.visit import substitute
+from roundel.ir.visit import substitute, walk
 
 from .kernel_pass import kernel_pass
 from .loop_facts import inside
@@ -59,8 +61,12 @@ class _Simplify(Rewriter):
     @on(tir.Let)
     def _let(self, let: tir.Let) -> tir.Stmt:
         value = self.expr(let.value)
-        if type(value) in (tir.IntImm, tir.FloatImm, tir.Var) or (value.is_index and let.var.dtype.is_int):
+        if type(value) in (tir.IntImm, tir.FloatImm, tir.Var) or (value.is_index and let.var.dtype.is_int and not _chooses(value)):
             return self.rewrite(substitute(let.body, {let.var: value}))
+        if value.is_index:
+            low, high = self.analyzer.bounds(value)
+            if low != -inf and high != inf:
+                self.analyzer.bind(let.var, tir.Range(tir.index_const(int(low)), tir.index_const(int(high - low + 1))))
         return let.replace(value=value, body=self.rewrite(let.body))
 
     @on(tir.BufferStore)
@@ -83,6 +89,11 @@ class _Simplify(Rewriter):
     def _scope(self, stmt: tir.Stmt) -> tir.Stmt:
         body = self.rewrite(stmt.body)
         return body if is_empty(body) else stmt.replace(body=body)
+
+
+def _chooses(value: tir.Expr) -> bool:
+    """Whether an index is chosen among several: such a one is computed once, and not wherever it is used."""
+    return any(type(n) is tir.Select for n in walk(value))
 
 
 def is_empty(stmt: tir.Stmt) -> bool:

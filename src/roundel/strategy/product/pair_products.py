@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from ...intrinsics import TensorIntrin
-from ...intrinsics.arm_dsp import GROUP
 from ...ir import tir
 from ...schedule.schedule import Schedule
 from ...target import Target
@@ -36,6 +35,7 @@ from .dot_products import INSTRUCTIONS, is_widening
 from .tile_products import fused
 
 NAME = "dsp.pairs_4_i16i8i32"
+GROUP = 4  # steps of the sum that one use of it adds
 MOST_ROWS, MOST_COLUMNS = 4, 4
 MOST_STEPS = 4     # of the sum that are written out
 COPIED = 3.0       # instructions that copy an element
@@ -48,8 +48,10 @@ BESIDE = 3         # registers for two pointers and a number
 @rule(model=INSTRUCTIONS)
 def pair_products(program: Program) -> Iterator[Sketch]:
     """Fits programs with one such product, and elementwise blocks before and after it."""
+    if not program.target.is_bare or len(program.reductions) != 1 or not program.is_plain:  # asked first: the table of instructions takes long to load
+        return
     intrin = TensorIntrin.get(NAME)
-    if not program.target.is_bare or not intrin.runs_on(program.target) or len(program.reductions) != 1 or not program.is_plain:
+    if not intrin.runs_on(program.target):
         return
     block = program.reductions[0]
     prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i))
