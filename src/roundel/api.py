@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from .ir import escape, options
 from .ir.errors import MachineError, ModelError, OptionError, RoundelError
+from .ir.garbage import rare_collection
 from .ir.signatures import readable
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _MOST_SIZE = 1 << 46  # of a dimension: what processors of today can address
 
 
 @readable
+@rare_collection()
 def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | Sequence[TargetLike] | None = None,  # noqa: A001
             threads: int | None = None,
             pipeline: Sequence[Any] | None = None, dynamic: Mapping[str, Any] | Sequence[Any] | bool | None = None,
@@ -213,7 +215,6 @@ def _built(model: Any, files: ModelFiles | None, key: str | None, module: Callab
     from . import cache
     from .driver import compile_levels, compile_module
     from .ir import cache_folder
-    from .passes.garbage import rare_collection
     from .passes.progress import shown
     from .passes.registry import flatten, name_of
 
@@ -225,7 +226,7 @@ def _built(model: Any, files: ModelFiles | None, key: str | None, module: Callab
         return {"source": source.result(), **asked, **({"records": measured.summary()} if measured is not None else {})}
 
     with cache_folder.new_folder() if key is not None else nullcontext() as folder:
-        with shown(f"compiling {_name(model)}"), rare_collection(), ThreadPoolExecutor(1, "roundel-source") as thread:
+        with shown(f"compiling {_name(model)}"), ThreadPoolExecutor(1, "roundel-source") as thread:
             source = thread.submit(_source, model, files)
             made = compile_levels if isinstance(settings["target"], tuple) else compile_module
             built = made(module(), weights_file=folder and folder / "weights", notes=notes, **settings)

@@ -55,11 +55,11 @@ from .host.solve_sizes import solve_sizes
 from .ir import options
 from .ir.choice import Choices
 from .ir.errors import OptionError
+from .ir.garbage import rare_collection
 from .ir.graph import Function
 from .ir.module import IRModule
 from .passes import Pass, pass_, run
 from .passes.depth import with_room
-from .passes.garbage import rare_collection
 from .runtime import Executable
 from .strategy import schedule_module
 from .strategy.pins import pin_programs

@@ -15,8 +15,8 @@ from roundel.driver import prepare
 from roundel.ir import options
 from roundel.ir.constants import ConstData
 from roundel.ir.dtype import DType
+from roundel.ir.garbage import rare_collection
 from roundel.lower import lower
-from roundel.passes.garbage import rare_collection
 from roundel.script import from_source
 from roundel.target import Target
 from roundel.target.spec import MachineSpec

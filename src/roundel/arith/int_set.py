@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from ..ir import free_vars, tir
+from ..ir.dataclass import dataclass
 from ..ir.dtype import DType
 from ..ir.tir import Expr, Range, Var
 from . import bounds, compare, divide

@@ -9,11 +9,11 @@ i < 8, j < 16 is the split (lower 4, extent 32) of the mark that fuses i and j.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import gcd
 from typing import Any
 
 from ..ir import free_vars, tir
+from ..ir.dataclass import dataclass
 from ..ir.dtype import INT64
 from ..ir.errors import ArithError
 from ..ir.tir import Expr, Range, Var, index_const

@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..ir import free_vars, substitute, tir
+from ..ir.dataclass import dataclass
 from ..ir.tir import Expr, Range, Var, const
 from . import compare
 from .analyzer import Analyzer

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from ..ir import free_vars, tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import ArithError
 from ..ir.tir import Expr, Range, Var
 from .analyzer import Analyzer

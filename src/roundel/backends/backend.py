@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..arith import Analyzer
 from ..ir import graph, tir
 from ..ir.annotations import GRAIN, IMPORT_C, IMPORT_C_CALLS, IMPORT_LLVM, RANGES
 from ..ir.attrs import Attrs
+from ..ir.dataclass import dataclass
 from ..ir.dtype import FLOAT64, HANDLE, INT32, INT64, VOID
 from ..ir.errors import OptionError
 from ..ir.escape import assertion

@@ -9,11 +9,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..ir import graph, tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from ..ir.op import FuseKind, OpDef
 from ..ops import make

@@ -6,11 +6,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import CallError, OptionError
 
 

@@ -10,10 +10,10 @@ import ctypes
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from ..ir.escape import c_string
 from .sources import ASIDE

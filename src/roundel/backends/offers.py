@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NamedTuple
 
 from ..graph.pattern import Match
 from ..graph.rewriter import site_of
 from ..graph.tidy.whole_numbers import bounds
 from ..ir import graph, tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError, RoundelError
 from ..ir.module import IRModule
 from ..ir.op import FuseKind, OpDef

@@ -8,7 +8,6 @@ import math
 import struct
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from ..arith import Analyzer
 from ..ir import graph, tir
+from ..ir.dataclass import dataclass
 from ..ops.dims import paddings, per_axis
 from ..relax.patterns import is_const, is_op, wildcard
 from ..target import Target

@@ -10,9 +10,9 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import CallError, OptionError
 
 _SSH = "ssh://"

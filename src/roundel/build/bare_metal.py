@@ -14,9 +14,9 @@ import shutil
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError, OptionError
 from ..runtime import library, toolchain
 from .limits import read_bytes

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,12 @@ import numpy as np
 from .. import __version__
 from ..codegen import Function, backend_of
 from ..ir import ConstData, IRModule, Rewriter, constants, graph, on, options, tir
+from ..ir.dataclass import dataclass
 from ..ir.dtype import VOID
 from ..ir.errors import BuildError, OptionError
+from ..ir.garbage import rare_collection
 from ..ir.visit import statements, walk
 from ..lower.facts import facts_of
-from ..passes.garbage import rare_collection
 from ..runtime import Executable, library, metadata, tensors, toolchain
 from ..target import Target, TargetLike
 from ..target.spec import MachineSpec, library_ending

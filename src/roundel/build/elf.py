@@ -5,9 +5,9 @@ symbols an object does not define."""
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
 
+from ..ir.dataclass import dataclass
 from ..ir.processors import FAMILIES
 from ..runtime.integrity import ELF_HEADERS
 

@@ -3,10 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..codegen import backend_of
 from ..ir import IRModule, tir
+from ..ir.dataclass import dataclass
 from ..target import TargetLike
 from .build import as_module, lowered, machine_spec
 from .units import Units

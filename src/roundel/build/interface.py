@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..arith import Analyzer
 from ..ir import DType, IRModule, tir
 from ..ir.annotations import ARENA
+from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError
 from ..ir.visit import free_vars, substitute, walk
 from ..lower.facts import read_data, written_data

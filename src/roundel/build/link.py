@@ -9,11 +9,11 @@ import platform
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from .. import __version__
 from ..ir import escape
+from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_string
 from ..ir.processors import FAMILIES, family_of, this_family

@@ -9,9 +9,9 @@ by page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ..ir.dataclass import dataclass
 from ..runtime import library, toolchain
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..codegen import Function, backend_of
 from ..ir import IRModule, tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError
 from ..lower.facts import Facts, facts_of
 from ..target.spec import MachineSpec

@@ -13,10 +13,10 @@ import json
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
 from .. import __version__
+from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_string
 from ..runtime import library, toolchain, web

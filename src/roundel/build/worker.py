@@ -49,7 +49,7 @@ def main() -> None:
 
     answers = {"object": compile_text, "kernel": compile_kernel}
     gc.freeze()
-    gc.set_threshold(1_000_000, 50, 100)  # as in passes/garbage.py
+    gc.set_threshold(1_000_000, 50, 100)  # as in ir/garbage.py
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever LLVM prints does not get between messages
     while True:

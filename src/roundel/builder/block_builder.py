@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import Any
 
 from roundel.arith.struct_infos import deduce, erase
 from roundel.ir import IRModule, graph, tir
 from roundel.ir.attrs import Attrs
+from roundel.ir.dataclass import dataclass
 from roundel.ir.dtype import INT64
 from roundel.ir.equal import StructuralMap
 from roundel.ir.errors import BuilderError, RoundelError

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import RoundelError
 from roundel.ir.op import CALL_TIR
 from roundel.ir.visit import Visitor, free_vars, on, substitute

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError
 from ..lower.facts import Facts, facts_of
 from ..target.spec import MachineSpec

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from ..builder import BlockBuilder
 from ..driver import compile_module
 from ..ir import graph, tir
+from ..ir.dataclass import dataclass
 from ..ir.dtype import INT64, DType
 from ..ir.errors import CallError
 from ..ops import make

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from ..arith import Analyzer
 from ..graph.programs.appends import Flow
 from ..ir import graph, tir
 from ..ir.constants import ConstData
+from ..ir.dataclass import dataclass
 from ..ir.dtype import HANDLE, VOID
 from ..ir.errors import LowerError
 from ..ir.module import IRModule

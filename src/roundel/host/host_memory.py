@@ -9,13 +9,14 @@ for all tensors whose size depends on it. Results of branches and loops whose sh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..arith import Analyzer
 from ..arith.magnitude import magnitude
 from ..ir import tir
 from ..ir.annotations import ARENA
 from ..ir.attrs import Attrs
+from ..ir.dataclass import dataclass
 from ..ir.dtype import HANDLE, DType
 from ..ir.errors import LowerError
 from ..ir.visit import Rewriter, free_vars, on, substitute

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..arith import Analyzer, numpy_function
 from ..ir import free_vars, tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import ArithError
 
 ALIGNMENT = 64

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.dtype import DType
 from ..ir.errors import CallError
 from ..ir.visit import free_vars

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..ir.dataclass import dataclass
 from ..ir.dtype import DType
 
 ROUNDINGS = 256  # how many rounding errors of the size of the magnitude may add up

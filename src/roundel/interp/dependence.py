@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.visit import Visitor, children, on
 from .forms import INF, Atom, Form, Forms, add, recombine
 from .intrinsics import is_lane_safe

@@ -9,12 +9,12 @@ beside its vectors (`Action`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..ir import above
+from ..ir.dataclass import dataclass
 
 Meaning = Callable[..., np.ndarray]
 

@@ -9,11 +9,11 @@ strides.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..ir.dataclass import dataclass
 from ..ir.dtype import DType
 from ..ir.errors import InterpretError
 from . import lanes

@@ -10,11 +10,11 @@ complex128.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..ir.dataclass import dataclass
 from ..ir.dtype import DType
 from ..ir.errors import RoundelError
 from ..ir.module import IRModule

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from roundel.ir import PrimFunc
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import RoundelError
 from roundel.target import Target
 

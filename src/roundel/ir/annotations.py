@@ -8,8 +8,9 @@ programs have many); they are kept, printed, and read by nothing here. ``problem
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from .dataclass import dataclass
 
 GRAIN, EDGE, WINDOW, STREAMED, INTERLEAVE = "grain", "edge", "window", "streamed", "interleave"
 PREFETCH, PREFETCH_PASS, PREFETCH_LINES = "prefetch", "prefetch_pass", "prefetch_lines"

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from . import escape
 from .attrs import EMPTY, Attrs
+from .dataclass import dataclass
 from .errors import OptionError
 
 if TYPE_CHECKING:

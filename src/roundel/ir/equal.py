@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from .constants import ConstData
+from .dataclass import dataclass
 from .dtype import DType
 from .errors import RoundelError
 from .graph.expr import DataflowVar, MatchCast, VarBinding, While

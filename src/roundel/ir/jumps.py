@@ -8,9 +8,9 @@ asks for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from . import tir
+from .dataclass import dataclass
 from .dtype import INT32, VOID
 from .errors import BuildError
 from .node import _interned

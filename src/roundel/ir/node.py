@@ -16,10 +16,10 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar, dataclass_transform
 
 from . import above
+from .dataclass import dataclass
 
 T = TypeVar("T", bound=type)
 _LEAF = re.compile(r"^(tuple\[)?(str|int|float|bool|DType|Attrs|Choices|Token|Span|ForKind|IterKind|Any|object|Callable|Layout|ConstData|OpDef|Buffer)\b")

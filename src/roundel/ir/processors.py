@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+
+from .dataclass import dataclass
 
 
 @dataclass(frozen=True)

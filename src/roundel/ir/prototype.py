@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from .dataclass import dataclass
 
 _WORDS = re.compile(r"(?P<who>.*?): (?P<result>\w+) (?P<name>\w+)\((?P<parameters>.*)\)")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
+
+from .dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from roundel.arith import Analyzer
 from roundel.ir import Node, Var, Visitor, free_vars, on, tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.visit import children
 
 from .tile_operands import TileOperand, tile_operands

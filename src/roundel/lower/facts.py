@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.node import Node
 from ..ir.tir.effect import llvm_writes
 from ..ir.tir.intrin import Effect, effect

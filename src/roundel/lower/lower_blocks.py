@@ -14,11 +14,10 @@ loop that it reduces over; where it cannot (a ``while`` or an ``if`` lies betwee
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from roundel.arith import Analyzer
 from roundel.ir import Attrs, Var, free_vars, on, tir
 from roundel.ir.annotations import BUFFER_DIM_ALIGN, DIM_ALIGN, IMPORT_LLVM, PRAGMA_IMPORT_LLVM, texts
+from roundel.ir.dataclass import dataclass
 from roundel.ir.visit import statements, substitute, walk
 
 from .kernel_pass import kernel_pass

@@ -21,7 +21,7 @@ a guard between the rows of a register tile costs more than all of the tile's ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from types import MappingProxyType
 
@@ -31,6 +31,7 @@ from roundel.arith import Analyzer, numpy_function
 from roundel.arith.compare import SLACK
 from roundel.ir import Rewriter, Var, free_vars, on, tir
 from roundel.ir.annotations import EDGE, WINDOW
+from roundel.ir.dataclass import dataclass
 from roundel.ir.dtype import VOID
 from roundel.ir.errors import ArithError
 from roundel.ir.visit import statements, substitute, walk

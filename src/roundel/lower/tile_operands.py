@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from roundel.ir import Var, tir
+from roundel.ir.dataclass import dataclass
 
 TILE = "amx.tmm"        # the scope of buffers that are tile registers
 ROWS, ROW_BYTES = 16, 64  # of a register

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from roundel import te
 from roundel.ir import tir
+from roundel.ir.dataclass import dataclass
 
 from .loops import for_each, let, load, store, when
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from roundel.ir import tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import RoundelError
 
 from .dims import simplify

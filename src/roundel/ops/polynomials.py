@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
+from roundel.ir.dataclass import dataclass
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import broadcast, broadcast_shapes, fail, same_dtype, tensor_info

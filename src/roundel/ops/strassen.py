@@ -40,7 +40,6 @@ constant serves such products and plain ones of few rows (``nn.matmul_columns``)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -48,6 +47,7 @@ import numpy as np
 from roundel import te
 from roundel.ir import graph, tir
 from roundel.ir.attrs import Attrs
+from roundel.ir.dataclass import dataclass
 from roundel.ir.op import FuseKind, OpDef, register
 
 from .dims import dim_text, fail, same, simplify, static, tensor_info

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from ..runtime.metadata import TensorInfo
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ..interp import Runtime
 from ..interp.graph import ShapeValue
 from ..interp.symbolic import Dims, evaluate
 from ..ir import graph, tir
+from ..ir.dataclass import dataclass
 from ..ir.dtype import DType
 from ..ir.tir import BaseFunc
 from ..ir.visit import free_vars

@@ -6,9 +6,9 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.module import IRModule
 from ..ir.tir import BaseFunc
 from .run import Observer

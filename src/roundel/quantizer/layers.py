@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ..graph.rewriter import GraphRewriter
 from ..ir import graph, tir
+from ..ir.dataclass import dataclass
 from ..ir.module import IRModule
 from ..ir.op import OpDef
 from ..ops import make

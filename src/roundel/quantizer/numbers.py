@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+
+from ..ir.dataclass import dataclass
 
 MOST = 255  # of uint8
 BINS = 4096  # of a histogram

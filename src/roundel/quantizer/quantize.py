@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..graph.tidy.convert_to_dataflow import convert_to_dataflow
 from ..graph.tidy.dead_code import eliminate_dead_code
 from ..graph.tidy.fold_constants import fold_constants
 from ..graph.tidy.inline_functions import inline_functions
+from ..ir.dataclass import dataclass
 from ..ir.errors import ModelError, OptionError
 from ..ir.graph import Function
 from ..ir.module import IRModule

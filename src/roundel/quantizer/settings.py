@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Collection
-from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
 from ..ir import escape
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 
 MODES = ("static", "dynamic", "weights")

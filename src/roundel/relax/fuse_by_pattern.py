@@ -14,10 +14,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from roundel.ir import graph, structural_equal
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import OptionError
 from roundel.ir.module import IRModule
 from roundel.ir.op import OpDef

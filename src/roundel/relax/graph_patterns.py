@@ -12,10 +12,10 @@ Different patterns stand for different values.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from roundel.ir import graph
+from roundel.ir.dataclass import dataclass
 from roundel.ir.visit import walk
 
 from .patterns import CONTEXTS, CallPattern, Connected, DFPattern, Matcher, same_shape

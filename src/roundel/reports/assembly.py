@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from ..ir.dataclass import dataclass
 
 _LABEL = re.compile(r"^([.\w$]+):")
 _DIRECTIVE = re.compile(r"^\s*\.(?!L)")  # a label may begin with .L

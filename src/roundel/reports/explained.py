@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..ir import options
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from ..ir.module import IRModule
 from ..ir.signatures import readable

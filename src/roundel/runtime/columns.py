@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ..ir.dataclass import dataclass
 
 WIDTH = 80
 _INDENT = "  "

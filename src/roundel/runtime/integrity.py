@@ -17,11 +17,12 @@ import stat
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import ModelError
 from ..ir.processors import OF_ELF, this_family
 from . import metadata

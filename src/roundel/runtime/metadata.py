@@ -8,9 +8,10 @@ templates: ``[0, [1, 2]]`` is a pair whose second part is a pair.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from .native import COMPUTED, SCALAR, RdFunction, dtype_of
 
 Template = int | list

@@ -6,11 +6,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
 from ..ir import escape
+from ..ir.dataclass import dataclass
 from ..ir.errors import CallError, OptionError
 from . import columns
 from .inputs import dims_of_inputs, known_dims, random_input, with_sizes

@@ -6,9 +6,9 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import CallError
 
 

@@ -7,11 +7,11 @@ What pointers reach (opaque calls) is what the block around the call declares; v
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from roundel.ir import Buffer, Var, Visitor, on, substitute, tir, walk
+from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Block, BufferLoad, BufferRegion, BufferStore, Expr, Range, Stmt
 
 from .updates import family

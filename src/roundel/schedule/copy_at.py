@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from roundel.arith import detect_iter_map, end, estimate_region, union
 from roundel.ir import Attrs, Buffer, Var, decl_buffer, free_vars, substitute, tir, walk
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from roundel.arith import numpy_function
 from roundel.ir import Var, free_vars, tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Expr
 
 OPEN = "open"  # in place of a decision: sampled values stay variables of the program

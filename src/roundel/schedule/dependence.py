@@ -13,13 +13,13 @@ together or in another order (parallel, vectorize, bind, reorder, merge) asks he
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import combinations_with_replacement
 from typing import Any, NamedTuple
 
 from roundel.arith import Analyzer, disjoint, estimate_region
 from roundel.ir import Buffer, Var, free_vars, substitute, tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, IterKind, Range, Stmt
 from roundel.ir.visit import Substitution
 

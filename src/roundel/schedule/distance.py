@@ -9,12 +9,13 @@ divides the others, the sum falls apart (|d(j)| < 16: both are 0), as the digits
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import ceil, floor, gcd, inf
 
 from roundel.arith import Analyzer
 from roundel.arith.linear import Sum, factors, monomial
 from roundel.ir import Var, free_vars, substitute, tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Expr, Range
 
 

@@ -8,7 +8,6 @@ open decisions they are numbers. A *stage* is a block without blocks inside it, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from roundel.arith import Analyzer, detect_iter_map, estimate_region, numpy_function
 from roundel.arith.int_set import interval
 from roundel.ir import Var, free_vars, substitute, tir, walk
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, Buffer, BufferRegion, Expr, For, ForKind, Range
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from weakref import ReferenceType, ref
 
 from roundel.ir import Var
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Stmt
 

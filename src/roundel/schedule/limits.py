@@ -10,13 +10,13 @@ split leaves it whose factor does not divide.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, inf
 
 from roundel.arith import Analyzer
 from roundel.arith.compare import SLACK
 from roundel.ir import Var, free_vars, substitute
+from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Expr, IntImm, Range, const, floordiv, ge, min_
 
 from .tree import is_one

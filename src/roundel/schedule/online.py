@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NoReturn
 
 from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir, walk
+from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr, For, IterKind, Stmt
 
 from . import scopes

@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from roundel.ir import IRModule, tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ScheduleError
 
 _COLOURS = {"serial": "#eef1f5", "parallel": "#ffe3c2", "vectorized": "#d6ecd2", "unrolled": "#e4dcf5", "thread": "#f8d7da", "block": "#ffffff",

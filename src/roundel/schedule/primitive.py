@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 from roundel.ir import Token
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ScheduleError
 
 from .tree import Tree

@@ -12,11 +12,11 @@ goes round. An element is then found where it is looked for, because (for a begi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NoReturn
 
 from roundel.arith import Analyzer, detect_iter_map, estimate_region, reads_memory
 from roundel.ir import Buffer, Rewriter, Var, free_vars, on, structural_equal, substitute, tir, walk
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ArithError, ScheduleError
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, Expr, For, ForKind, IterKind, Range, Stmt
 

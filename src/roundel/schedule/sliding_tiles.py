@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from roundel.arith import inverse_index_map, map_shape
 from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir, walk
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BufferLoad, BufferStore, Expr, IterKind, IterVar, Range, Stmt
 

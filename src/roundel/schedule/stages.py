@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from roundel.arith import Analyzer, end, estimate_region, union
 from roundel.ir import Buffer, Token, Var, free_vars, substitute, tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Block, BlockRealize, BufferRegion, BufferStore, Expr, For, IterKind, IterVar, Range, Stmt
 
 from .accesses import loads_of

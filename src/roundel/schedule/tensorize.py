@@ -8,13 +8,13 @@ made in that order, element by element where it would have read a row.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
 from roundel.arith import Analyzer
 from roundel.intrinsics import TensorIntrin
 from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import (
     Block,
     BlockRealize,

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from roundel.ir import Var, free_vars, substitute, tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ScheduleError
 from roundel.ir.tir import Expr, IndexMap
 

@@ -7,9 +7,10 @@ The functions of the script namespaces are pure; the parser builds the statement
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.dtype import DType
 from ..ir.tir import Expr, ForKind, IterKind, Var
 

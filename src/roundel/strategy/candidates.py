@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from ..ir.dataclass import dataclass
 
 Columns = Mapping[str, np.ndarray]
 

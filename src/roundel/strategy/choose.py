@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import ScheduleError
 from ..ir.record import Record
 from ..target import Target

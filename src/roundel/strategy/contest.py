@@ -10,9 +10,10 @@ behind a reduction and tails count alike for all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..target import Target
 from .cost import expected_cycles, least_cycles
 from .sketch import Sketch

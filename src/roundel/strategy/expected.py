@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..target import Target
 from .choose import choose, proposals
 from .statements import number

@@ -5,11 +5,12 @@ decisions, the alternatives that were passed over, and the least time that the k
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..ir import graph, tir
 from ..ir.choice import EXPECTED, MEASURED, PINNED
+from ..ir.dataclass import dataclass
 from ..ir.module import IRModule
 from ..ir.record import Record
 from ..ir.visit import free_vars

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 from ..arith.compare import SLACK
 from ..ir import tir
 from ..ir.annotations import EDGE, WINDOW
+from ..ir.dataclass import dataclass
 from ..ir.visit import free_vars
 
 _CUT, _WRITTEN_OUT = (tir.ForKind.SERIAL, tir.ForKind.PARALLEL), tir.ForKind.UNROLLED

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+
+from ..ir.dataclass import dataclass
 
 Column = Any  # an array with a value for each candidate, or one number for all
 

@@ -12,13 +12,14 @@ first sketch that the compiler would try. Decisions that cannot be had are an er
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 
 from ..ir import escape, tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError, ScheduleError
 from ..ir.module import IRModule
 from ..passes import pass_

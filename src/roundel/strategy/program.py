@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import ScheduleError
 from ..ir.visit import statements
 from ..schedule.schedule import Schedule

@@ -10,11 +10,12 @@ the slower of its arithmetic and its memory traffic.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ..arith import Analyzer
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.visit import Rewriter, Visitor, on, statements, substitute, walk
 from ..schedule.operations import data_nodes, operations
 from ..target import Target

@@ -8,11 +8,12 @@ program by ``sketch.schedule(choice)``, where ``choice`` gives each of its decis
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, overload
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..schedule.schedule import Schedule
 from .candidates import Candidates
 from .parallelism import GRAIN, with_grain

@@ -8,13 +8,14 @@ chosen. What is only used where a condition that is said to be likely does not h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from ..ir import tir
 from ..ir.annotations import GRAIN
+from ..ir.dataclass import dataclass
 from ..ir.visit import free_vars
 from ..schedule.operations import ELEMENTARY
 from ..target import Target

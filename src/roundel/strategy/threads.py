@@ -7,10 +7,10 @@ Programs with bound threads run in the interpreter; there is no code for GPUs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import ScheduleError
 from ..schedule.schedule import Schedule
 

@@ -7,7 +7,7 @@ given them by name in the table of its architecture, or others; none has them be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..ir.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,10 @@ import numbers
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from .behaviour import Behaviour
 

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from .machines import LEVELS
 from .target import Target, TargetLike

@@ -8,9 +8,9 @@ for machines that code is compiled for elsewhere; of the machine at hand, rates 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from .behaviour import IN_ORDER, OUT_OF_ORDER, OUT_OF_ORDER_ARM, PORTABLE, Behaviour
 
 K, M = 1 << 10, 1 << 20

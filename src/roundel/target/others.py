@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from ..ir.dataclass import dataclass
 
 _STAT = Path("/proc/stat")
 _TASKS = Path("/proc/self/task")

@@ -16,10 +16,11 @@ import math
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from functools import partial
 
 from ..ir import cache_folder, options
+from ..ir.dataclass import dataclass
 from . import others, peak
 from .machines import MACHINES
 from .target import L1, L2, L3, MEMORY, Target

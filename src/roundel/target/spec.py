@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+
+from ..ir.dataclass import dataclass
 
 
 def ending_of(kind: str, triple: str) -> str:

@@ -7,11 +7,12 @@ import json
 import reprlib
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from ..ir import escape
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from . import keys
 from .behaviour import Behaviour

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from roundel.ir import tir
+from roundel.ir.dataclass import dataclass
 from roundel.ir.dtype import BOOL, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import node

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from roundel.ir.attrs import EMPTY, Attrs
+from roundel.ir.dataclass import dataclass
 from roundel.ir.dtype import HANDLE, INT64, DType
 from roundel.ir.errors import RoundelError
 from roundel.ir.node import node

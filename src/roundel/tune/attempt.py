@@ -8,10 +8,11 @@ time is its ratio to the champion in the same race, times the champion's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from statistics import median
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import ScheduleError, TuneError
 from ..ir.record import Guarded, Record, Rival, Timing
 from ..strategy.cost import least_cycles

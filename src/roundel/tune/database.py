@@ -23,12 +23,13 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from ..ir import escape
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from ..ir.record import ChoiceRecord, Guarded, Key, Record, Rival, Timing
 from ..ir.sources import sources

@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from .. import driver
@@ -24,6 +24,7 @@ from ..backends.offers import Part, parts_of, plain, users_in
 from ..graph.expectations import Expectations
 from ..ir import graph, options
 from ..ir.choice import Choices, Choosing
+from ..ir.dataclass import dataclass
 from ..ir.digest import structural_digest
 from ..ir.errors import RoundelError
 from ..ir.module import IRModule

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from ..ir import tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import TuneError
 from ..runtime.toolchain import atomic_output
 from ..schedule import Schedule

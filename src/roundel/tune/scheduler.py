@@ -8,7 +8,9 @@ What trials promise is what the last ones of the task gave, or, as long as few w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ..ir.dataclass import dataclass
 
 HOPE = 0.3      # share of its time that the first trials of a task may save; those after n batches 1/n of that
 RECENT = 3      # batches whose gains tell what the next one gives

@@ -12,9 +12,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from ..ir.errors import RoundelError, ScheduleError, TuneError
 from ..ir.record import Record
 from .attempt import Attempt, Entry

@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..ir.annotations import GRAIN
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from ..strategy.candidates import Candidates
 from ..strategy.choose import choose

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from .. import driver, te
 from ..build.build import as_module
 from ..graph.constant_bytes import constant_bytes
 from ..ir import escape, graph, options, tir
+from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from ..ir.module import IRModule
 from ..strategy import schedule_module

@@ -8,12 +8,12 @@ is their geometric mean.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from math import isqrt
 from statistics import median
 from typing import Any
 
+from ..ir.dataclass import dataclass
 from .task import Case
 from .verdict import combined, is_faster
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from typing import Any
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.dtype import BOOL, DType
 from ...ir.tir import Expr, IntImm
 from ...ir.tir.ops import INT_FOLD

@@ -10,10 +10,11 @@ plain    T p(parameters in order)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...ir import tir
 from ...ir.attrs import Attrs
+from ...ir.dataclass import dataclass
 from ...ir.dtype import INT64, DType
 from ...lower.facts import written_data
 from ...target.spec import MachineSpec

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.dtype import DType
 
 

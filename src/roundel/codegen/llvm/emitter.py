@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...ir import escape, tir
+from ...ir.dataclass import dataclass
 from ...ir.dtype import DType
 from ...ir.errors import BuildError
 from ...ir.visit import free_vars

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...lower.facts import Facts, written_data
 from ..storage import buffer_bytes, element_bytes
 from . import arithmetic, convert, host, intrinsics, memory  # noqa: F401  (they register what they write)

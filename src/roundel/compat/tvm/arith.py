@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from enum import IntEnum
 from math import inf
 from typing import Any, ClassVar
@@ -14,6 +13,7 @@ from ... import arith as _arith
 from ...arith import *  # noqa: F403
 from ...arith import Interval, IterSplit, IterSum
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.tir import Expr, Range, Var
 
 IterSplitExpr, IterSumExpr = IterSplit, IterSum

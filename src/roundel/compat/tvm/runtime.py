@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from ...ir.dataclass import dataclass
 from ...ir.dtype import DType as DataType
 from ...ir.tir import as_index
 from .running import Module, load_module

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ...ir.dataclass import dataclass
 from ...ir.graph import Function
 from ...ir.module import IRModule
 

@@ -8,10 +8,11 @@ compiled products read them packed (ggml's ``ggml-common.h`` and ``ggml-quants.c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
+
+from ...ir.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...ir import escape
+from ...ir.dataclass import dataclass
 from ...ir.errors import ModelError
 from .blocks import KINDS
 

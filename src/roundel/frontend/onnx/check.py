@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ...ir.dataclass import dataclass
 from ...ir.errors import ModelError, UnsupportedError
 from .functions import has_body
 from .registry import NEWEST, find

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ...ir.dataclass import dataclass
 from . import (
     ops,  # noqa: F401  (fills the table)
     registry,

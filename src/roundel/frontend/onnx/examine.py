@@ -5,12 +5,13 @@ what ONNX says about the types of its results."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 from ...builder import BlockBuilder
 from ...ir import graph
+from ...ir.dataclass import dataclass
 from ...ir.errors import RoundelError
 from .check import Report, check_model
 from .importer import GraphImporter, NodeContext, needs

@@ -9,10 +9,10 @@ a model from elsewhere may come with links to files that are none of its busines
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
+from ...ir.dataclass import dataclass
 from ...ir.errors import ModelError
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from ...ir.dataclass import dataclass
 from ...ir.errors import ModelError
 from .functions import schema_of
 from .registry import NEWEST

@@ -7,10 +7,12 @@ A node that is used twice is one object: graphs are shared by identity, so that 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
+
+from ...ir.dataclass import dataclass
 
 
 class UnknownSize:

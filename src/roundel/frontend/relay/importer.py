@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from ...builder import BlockBuilder
 from ...graph.tidy.fold_constants import folded
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
+from ...ir.dataclass import dataclass
 from ...ir.dtype import INT64, DType
 from ...ir.errors import ModelError, RoundelError, UnsupportedError
 from ...ir.module import IRModule

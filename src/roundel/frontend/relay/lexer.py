@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from ...ir.dataclass import dataclass
 from ...ir.errors import ModelError
 
 _TOKEN = re.compile(

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...ir import graph
+from ...ir.dataclass import dataclass
 from ...ir.errors import ModelError, UnsupportedError
 from ...ops import make
 from . import expr as relay

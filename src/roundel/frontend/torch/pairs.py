@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from torch.utils import _pytree as pytree
 
 from ...ir import graph, tir
+from ...ir.dataclass import dataclass
 from ...ops import make
 
 TABLE: dict[str, Callable[..., Any]] = {}

@@ -13,10 +13,11 @@ made, used and forgotten (``strategy/attention/attention.py``).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...ir import graph, options
+from ...ir.dataclass import dataclass
 from ...ir.module import IRModule
 from ...ir.op import FuseKind, OpDef
 from ...ops import make

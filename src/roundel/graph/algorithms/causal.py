@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...arith import Analyzer
 from ...ir import graph, tir
+from ...ir.dataclass import dataclass
 from ...ops.dims import static
 
 LOWEST = -1e30  # a score of which the exponential is zero beside any other

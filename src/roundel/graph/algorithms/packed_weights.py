@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from ...ir import graph, tir
+from ...ir.dataclass import dataclass
 from ...ir.module import IRModule
 from ...ir.op import OpDef
 from ...ops import make

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import MappingProxyType
 
@@ -22,6 +21,7 @@ import numpy as np
 from ...ir import graph, options, tir
 from ...ir.choice import Alternatives, Later
 from ...ir.constants import ConstData
+from ...ir.dataclass import dataclass
 from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ir.visit import free_vars

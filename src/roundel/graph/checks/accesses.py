@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Set
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 from typing import Any
 
 from ...arith import Analyzer, bounds, compare, reads_memory
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.node import Node
 from ...ir.tir import Expr, Range
 from ...ir.visit import Rewriter, Substitution, Visitor, free_vars, on, statements, substitute, walk

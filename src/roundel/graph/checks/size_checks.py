@@ -13,11 +13,11 @@ or there is no result. Positions that depend on data are the business of ``bound
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...arith import Analyzer, compare
 from ...ir import graph, tir
+from ...ir.dataclass import dataclass
 from ...ir.errors import LowerError
 from ...ir.escape import assertion
 from ...ir.module import IRModule

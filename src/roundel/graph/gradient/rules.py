@@ -13,11 +13,11 @@ summed to that shape by who calls the rule. Expressions may be nested; they are 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir import graph
 from ...ir.attrs import Attrs
+from ...ir.dataclass import dataclass
 from ...ir.errors import UnsupportedError
 from ...ops import make
 from ...ops.dims import same, static

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...ir import graph, tir
 from ...ir.constants import ConstData
+from ...ir.dataclass import dataclass
 from ...ir.module import IRModule
 from ...ir.op import FuseKind, OpDef
 from ...ops import make

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...ir import graph
+from ...ir.dataclass import dataclass
 from ...ops import make
 from ...ops.dims import static
 from ..algorithms.winograd import convolution_algorithms

@@ -13,12 +13,12 @@ pictures. A window of one picture at a time copies nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...ir import graph, tir
+from ...ir.dataclass import dataclass
 from ...ops import make
 from ...ops.dims import paddings, per_axis, static
 from ..expectations import stand_in

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir import graph, tir
+from ...ir.dataclass import dataclass
 from ...ops import make
 from ...ops.dims import paddings, per_axis, simplify, static
 from ..expectations import stand_in

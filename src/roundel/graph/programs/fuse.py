@@ -9,13 +9,14 @@ blocks with their intermediate buffers; the schedule inlines or computes them in
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
 from ...arith import Analyzer
 from ...ir import graph, tir
 from ...ir.attrs import Attrs
+from ...ir.dataclass import dataclass
 from ...ir.equal import StructuralMap
 from ...ir.module import IRModule
 from ...ir.node import Span

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...ir import tir
 from ...ir.attrs import Attrs
+from ...ir.dataclass import dataclass
 from ...ir.errors import LowerError
 from ...ir.node import Token
 from ...ir.visit import Rewriter, on

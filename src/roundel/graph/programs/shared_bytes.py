@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ...ir import graph
+from ...ir.dataclass import dataclass
 from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ir.op import FuseKind

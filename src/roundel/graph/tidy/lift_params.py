@@ -14,11 +14,12 @@ follow the inputs: first those that are used as they are, then what was computed
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ...ir import graph, structural_equal, tir
 from ...ir.attrs import Attrs
+from ...ir.dataclass import dataclass
 from ...ir.errors import RoundelError
 from ...ir.module import IRModule
 from ...ir.op import OpDef

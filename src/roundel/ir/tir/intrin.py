@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from ..dataclass import dataclass
 from ..dtype import BOOL, HANDLE, INT32, VOID, DType
 from .effect import Effect, llvm_effect
 from .expr import Call, Expr, IntImm, StringImm

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.dtype import BOOL
 from ...ir.tir import Buffer, Expr, Stmt
 

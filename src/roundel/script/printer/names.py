@@ -7,9 +7,10 @@ import builtins
 import keyword
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from ...ir.dataclass import dataclass
 from ...ir.escape import python_identifier
 
 _RESERVED = frozenset((*keyword.kwlist, *dir(builtins), "T", "R", "I", "cls"))

@@ -9,13 +9,14 @@ parameters move with these loops.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars
 from ...target import Target
 from ...target.target import L3

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ..match.accesses import Access, BlockInfo
 
 

@@ -11,12 +11,13 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.errors import ScheduleError
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations

@@ -10,11 +10,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.errors import ScheduleError
 from ...ir.visit import free_vars, walk
 from ...schedule import Schedule

@@ -7,10 +7,10 @@ of operands are scheduled alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars, walk
 from ..match.accesses import Access, BlockInfo, extent_of
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
 from ...arith import Analyzer
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars, substitute, walk, walk_data
 from ...target import Target
 

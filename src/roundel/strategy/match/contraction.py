@@ -8,9 +8,8 @@ operand; it becomes vectors.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from .accesses import Access, BlockInfo, extent_of
 
 

@@ -9,13 +9,13 @@ Which axis may be the lanes and which the group is found by ``mappings``; of the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from ...intrinsics import TensorIntrin
 from ...intrinsics.registry import SCALAR
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...target import Target
 from .accesses import Access, BlockInfo, extent_of
 from .mappings import AxisMap, described, mappings

@@ -13,13 +13,13 @@ operands that the instruction's axis moves, and is summed over where that is. Se
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import combinations, product
 from typing import Any
 
 from ...intrinsics import TensorIntrin
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars
 from .accesses import Access, BlockInfo
 

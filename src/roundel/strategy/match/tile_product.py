@@ -10,12 +10,12 @@ summed over of the sum: the data is copied into tiles anyway, so axes are fused 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from ...arith import Analyzer
 from ...intrinsics import TensorIntrin
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars, substitute, walk
 from ...target import Target
 from .accesses import Access, BlockInfo, extent_of, product

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..cost import together, traffic, traffic_cycles

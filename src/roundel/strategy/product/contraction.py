@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...ir import tir
 from ...ir.annotations import PREFETCH, PREFETCH_LINES, Prefetch, PrefetchLines
+from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target

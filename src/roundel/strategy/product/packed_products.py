@@ -12,7 +12,6 @@ What unpacking is, is not asked: any block that computes a number of words that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy as np
 
 from ...ir import tir
 from ...ir.annotations import PREFETCH, Prefetch
+from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target

@@ -9,12 +9,13 @@ multiply-adds to hide their latency; what is left over at the edge costs as much
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..cost import cycles, rows_in_cache

@@ -7,11 +7,12 @@ What a stage makes for another is memory of one iteration of the shared loops, o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...target import Target
 from ..cost import cycles
 from ..match.accesses import BlockInfo, extent_of

@@ -16,7 +16,7 @@ cache holds.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -24,6 +24,7 @@ import numpy as np
 
 from ...ir import tir
 from ...ir.annotations import EDGE, PREFETCH, PREFETCH_PASS, Prefetch
+from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target

@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ...ir.dataclass import dataclass
 from ..match.accesses import BlockInfo, extent_of
 from ..match.contraction import Contraction
 from ..product.register_tile import Tile

@@ -9,8 +9,8 @@ from typing import Any
 from ...build.build import Built, compile_module
 from ...ir import options
 from ...ir.errors import RoundelError
+from ...ir.garbage import rare_collection
 from ...ir.module import IRModule
-from ...passes.garbage import rare_collection
 from ...target import Target
 from .job import Artifact, Failure, Source, Twin, code_key
 from .plan import Plan, identity_of

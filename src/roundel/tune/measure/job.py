@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ import hashlib
 import io
 import pickle
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from types import FunctionType
 from typing import Any
 
 from ...ir.annotations import GRAIN
+from ...ir.dataclass import dataclass
 from ...ir.digest import structural_digest
 from ...ir.errors import ScheduleError
 from ...strategy.schedule_module import finished

@@ -12,10 +12,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from statistics import median, quantiles
 from typing import Any
 
+from ...ir.dataclass import dataclass
 from ...ir.errors import RoundelError
 from .arrays import LaidOut, difference, laid_out, outputs_of, random_arguments
 from .build import opened

@@ -17,11 +17,12 @@ import socket
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection
 from typing import Any
 
+from ...ir.dataclass import dataclass
 from ...ir.errors import OptionError, TuneError
 from .listening import GONE, Listening
 from .remote import BEAT, SILENCE, RemoteRunner, address_of, key_of

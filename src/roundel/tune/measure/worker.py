@@ -15,7 +15,7 @@ import signal
 import sys
 
 from ...build.worker import receive, send
-from ...passes.garbage import RARE
+from ...ir.garbage import RARE
 
 
 def main(memory: int, cpus: list[int], parent: int) -> None:

@@ -6,12 +6,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
+from ...ir.dataclass import dataclass
 from ..attempt import Attempt
 from ..result import Result, row
 from .chart import COLOURS, Axis, Chart

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ....ir.dataclass import dataclass
 from ....ir.module import IRModule
 from ..running import DATABASE, Module, as_target, build
 from .database import Database, tasks

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .... import te
 from ....ir import graph, tir
+from ....ir.dataclass import dataclass
 from ....ops.loops import for_each, let, load, store, when
 from ....runtime.text import numbers_of
 from ..importer import NodeContext, Value

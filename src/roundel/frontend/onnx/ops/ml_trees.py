@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from .... import te
 from ....ir import graph, tir
+from ....ir.dataclass import dataclass
 from ..importer import NodeContext, Value
 from ..registry import converter
 from .ml import ML, floats

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from ....ir.dataclass import dataclass
 
 
 @dataclass(frozen=True)
