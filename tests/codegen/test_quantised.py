@@ -28,6 +28,22 @@ def test_a_rounded_number_with_a_zero_point_between_limits(out, zero, low, high,
     np.testing.assert_array_equal(elementwise(fn, x, out=out), _cut(limited, out))
 
 
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("out, zero, low, high, moved", [
+    ("uint8", -128.0, -128.0, 127.0, 128.0), ("uint8", -13.0, -128.0, 127.0, 128.0), ("int8", 5.0, 0.0, 255.0, -128.0),
+    ("uint8", 0.0, 0.0, 127.0, 128.0), ("uint8", -100.0, -200.0, 300.0, 50.0), ("int8", -13.0, -128.0, 127.0, 0.0)])
+def test_limited_numbers_are_moved_into_bytes_and_may_be_floats_again(out, zero, low, high, moved, back):
+    rng = np.random.default_rng(1)
+    ends = [0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, 1.5, -0.5, -1.5, 1e9, -1e9, 3e38, 16777217.0, 1e-45, 127.5, -127.5, 255.5]
+    x = np.concatenate([np.array(ends, np.float32), rng.integers(-900, 900, 111).astype(np.float32) / 2])
+    limited = lambda x: tir.Min(tir.Max(tir.call("round", x) + tir.const(zero, "float32"), tir.const(low, "float32")), tir.const(high, "float32"))
+    fn = lambda x: tir.cast(limited(x) + tir.const(moved, "float32"), out)
+    with np.errstate(all="ignore"):
+        want = _cut(np.minimum(np.maximum(np.rint(x) + np.float32(zero), np.float32(low)), np.float32(high)) + np.float32(moved), out)
+    kind = "float32" if back else out
+    np.testing.assert_array_equal(elementwise((lambda x: tir.cast(fn(x), "float32")) if back else fn, x, out=kind), want.astype(kind))
+
+
 def _cut(x, out):
     info = np.iinfo(out)
     return np.nan_to_num(np.clip(x, info.min, info.max)).astype(np.int64).astype(out)

@@ -28,6 +28,8 @@ def _cast(em: Emitter, e: tir.Cast) -> str:
         return em.value(encode(widen(e.value), target))
     if source.element == "float32" and target.is_int and target.bits == 8:
         return _bytes(em, e.value, target)
+    if target.element == "float32" and source.is_int and source.bits == 8 and type(e.value) is tir.Cast and e.value.value.dtype is target:
+        return _whole(em, e.value)
     return convert(em, em.value(e.value), source, target)
 
 
@@ -98,33 +100,52 @@ def _limits(dtype: DType) -> tuple[int, int]:
 
 
 def _bytes(em: Emitter, e: tir.Expr, target: DType) -> str:
-    """A float32 as an integer of 8 bits. Limits that are the type's own need not be asked for twice. What was rounded before is rounded after instead, by
-    an addition: beyond 2**23 a float's last bit counts 1, and those bits are the integer."""
-    low, high = _limits(target)
-    source = e.dtype
-    while (type(e) is tir.Max and _at_most(e.b, low)) or (type(e) is tir.Min and _at_least(e.b, high)):
-        e = e.a
-    whole, offset = e, 0
-    moved = _number(e.b) if type(e) is tir.Add else None
-    if type(e) is tir.Add and moved is not None and abs(moved) < _ONES >> 3 and moved == int(moved):
-        e, offset = e.a, int(moved)
-    if not (isinstance(e, tir.Call) and e.op == "nearbyint"):
-        return _through_int32(em, em.value(whole), source, target)
-    t, bits = llvm_type(source), DType("int32").with_lanes(source.lanes)
-    v = em.op(f"fadd {t} {_clamped(em, em.value(e.args[0]), source, target, offset)}, {_splat_float(_ONES, source)}")
-    v = em.op(f"bitcast {t} {v} to {llvm_type(bits)}")
+    """A float32 as an integer of 8 bits. What was rounded before is rounded after its limits instead, by an addition: beyond 2**23 a float's last bit
+    counts 1, and those bits are the integer."""
+    inside, offset = _before_limits(e, target)
+    if not _is_rounded(inside):
+        return _through_int32(em, em.value(e), e.dtype, target)
+    bits = DType("int32").with_lanes(e.dtype.lanes)
+    v = em.op(f"bitcast {llvm_type(e.dtype)} {_rounded(em, inside, offset, target)} to {llvm_type(bits)}")
     v = em.op(f"add {llvm_type(bits)} {v}, {splat(str(offset), bits)}") if offset else v
     return em.op(f"trunc {llvm_type(bits)} {v} to {llvm_type(target)}")
 
 
-def _at_most(e: tir.Expr, limit: int) -> bool:
-    found = _number(e)
-    return found is not None and found <= limit
+def _whole(em: Emitter, cast: tir.Cast) -> str:
+    """A float32 as an integer of 8 bits and back: it stays a float."""
+    source = cast.value.dtype
+    inside, offset = _before_limits(cast.value, cast.dtype)
+    if not _is_rounded(inside):
+        return convert(em, em.value(cast), cast.dtype, source)
+    t = llvm_type(source)
+    v = em.op(f"fsub {t} {_rounded(em, inside, offset, cast.dtype)}, {_splat_float(_ONES, source)}")
+    return em.op(f"fadd {t} {v}, {_splat_float(offset, source)}") if offset else v
 
 
-def _at_least(e: tir.Expr, limit: int) -> bool:
-    found = _number(e)
-    return found is not None and found >= limit
+def _before_limits(e: tir.Expr, target: DType) -> tuple[tir.Expr, int]:
+    """What becomes a value by adding a whole number, also returned, and by limits that are the type's own, which need not be asked for twice."""
+    low, high = _limits(target)
+    offset = 0
+    while type(e) in (tir.Max, tir.Min, tir.Add, tir.Sub):
+        n = _number(e.b)
+        if n is None or (type(e) is tir.Max and n + offset > low) or (type(e) is tir.Min and n + offset < high):
+            break
+        if type(e) in (tir.Add, tir.Sub):
+            if abs(n) >= _ONES >> 4 or n != int(n):
+                break
+            offset += int(n) if type(e) is tir.Add else -int(n)
+        e = e.a
+    return (e, offset) if abs(offset) < _ONES >> 3 else (e, 0)
+
+
+def _is_rounded(e: tir.Expr) -> bool:
+    return isinstance(e, tir.Call) and e.op == "nearbyint"
+
+
+def _rounded(em: Emitter, e: tir.Call, offset: int, target: DType) -> str:
+    """``_ONES`` more than a rounded number that is within the type's limits once ``offset`` is added, and then 0 where it is NaN."""
+    source = e.dtype
+    return em.op(f"fadd {llvm_type(source)} {_clamped(em, em.value(e.args[0]), source, target, offset)}, {_splat_float(_ONES, source)}")
 
 
 def _number(e: tir.Expr) -> float | None:

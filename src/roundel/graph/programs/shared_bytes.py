@@ -39,10 +39,11 @@ _PRODUCTS = ("matmul", "nn.conv2d")
 
 @dataclass(frozen=True)
 class Stored:
-    """The bytes of a tensor of floats: these are ``moved`` more than its elements. ``dtype``: None for whichever holds them."""
+    """The bytes of a tensor of floats: these are ``moved`` more than its elements, None for unsigned bytes from 0. ``dtype``: None for whichever holds
+    them."""
 
     dtype: DType | None = None
-    moved: float = 0.0
+    moved: float | None = 0.0
 
 
 @pass_("shared_bytes")
@@ -70,11 +71,11 @@ class _Shared(GraphRewriter):
         found = None if how is None else bounds(made, Match(self.producer, {}))
         if how is None or found is None:
             return
-        moved = (found[0] + how.moved, found[1] + how.moved)
-        dtype = next((d for d in ([how.dtype] if how.dtype else [INT8, UINT8]) if fits(moved, d)), None)
+        by = -found[0] if how.moved is None else how.moved
+        dtype = next((d for d in ([how.dtype] if how.dtype else [INT8, UINT8]) if fits((found[0] + by, found[1] + by), d)), None)
         if dtype is not None:
-            value = self.emit(make("add", made, graph.Constant.of(made.sinfo.dtype.numpy.type(how.moved)))) if how.moved else made
-            self.bytes[made] = self.emit(make("astype", value, dtype=str(dtype))), how.moved
+            value = self.emit(make("add", made, graph.Constant.of(made.sinfo.dtype.numpy.type(by)))) if by else made
+            self.bytes[made] = self.emit(make("astype", value, dtype=str(dtype))), by
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         """Operands from the 8-bit tensors."""
@@ -143,7 +144,7 @@ def _stored(var: graph.Var, readers: Mapping[graph.Var, Sequence[graph.Var]], ca
     known = Counter(k for k in kinds if k is not None)
     if known:
         return known.most_common(1)[0][0] if len(known) > 1 or None in kinds else None
-    return Stored() if _meets(var, readers, calls) else None
+    return Stored(UINT8, None) if _meets(var, readers, calls) else None  # of NaN the instructions that limit it from below make 0
 
 
 def _as_bytes(var: graph.Var, reader: graph.Var, readers: Mapping[graph.Var, Sequence[graph.Var]], calls: Mapping[graph.Var, graph.Call]) -> Stored | None:
@@ -155,7 +156,7 @@ def _as_bytes(var: graph.Var, reader: graph.Var, readers: Mapping[graph.Var, Seq
     if less is None or call.args[0] is not var or len(then) != 1:
         return None
     made = _as_bytes(reader, then[0], readers, calls)
-    return None if made is None else Stored(made.dtype, made.moved - less)
+    return None if made is None or made.moved is None else Stored(made.dtype, made.moved - less)
 
 
 def _meets(var: graph.Var, readers: Mapping[graph.Var, Sequence[graph.Var]], calls: Mapping[graph.Var, graph.Call]) -> bool:
