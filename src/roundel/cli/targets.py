@@ -57,9 +57,13 @@ def _figures(profile: Any, table: Any, used: Any) -> Any:
     out = Table("", "measured", "table", "cost models", title=title)
     for name, label in (("gflops", "GFLOP/s of a core"), ("frequency_ghz", "GHz"), ("l1_gbs", "GB/s from the first-level cache"),
                         ("l2_gbs", "GB/s from the second"), ("l3_gbs", "GB/s from the last"), ("dram_gbs", "GB/s from memory"),
+                        ("l2_stored_gbs", "GB/s written to the second-level cache"), ("l3_stored_gbs", "GB/s written to the last"),
+                        ("dram_stored_gbs", "GB/s written to memory"),
                         ("all_gflops", "GFLOP/s of all cores"), ("all_dram_gbs", "GB/s from memory, all cores")):
         found = "" if profile is None else "not believed" if name in profile.doubted else f"{getattr(profile, name):.1f}"
         out.add_row(label, found, f"{expected(name, table):.1f}", f"{expected(name, used):.1f}")
+    cold = "" if profile is None or profile.cold_exposed < 0 else f"{profile.cold_exposed:.1f}"
+    out.add_row("share of cold weights that is not hidden", cold, f"{table.cold_exposed:.1f}", f"{used.cold_exposed:.1f}")
     room = "" if profile is None else f"{profile.l3_bytes / 2**20:.0f}"
     out.add_row("MiB of the last cache", room, f"{table.l3_bytes / 2**20:.0f}", f"{used.l3_bytes / 2**20:.0f}")
     return out

@@ -87,6 +87,7 @@ FIGURES: dict[str, Number] = {
     "l1_rate": Number(1e-3, 8192, whole=False),
     "l2_rate": Number(1e-3, 8192, whole=False),
     "l3_rate": Number(1e-3, 8192, whole=False),
+    **dict.fromkeys(("l2_stored", "l3_stored", "memory_stored"), Number(1e-3, 4, whole=False)),
     "miss_cycles": Number(0, 1000, whole=False),
     "forwarding": Number(0, 100, whole=False),
     "entry_cycles": Number(0, 1000, whole=False),

@@ -76,17 +76,82 @@ def _read_text(target: Target) -> str:
             f"  %v{c} = load {vector}, ptr %p{c}, align 64",
             f"  %y{c} = fadd {vector} %s{c}, %v{c}",
         ]
+    return "\n".join([*lines, *_round_lines(step), *_sum_lines("y", _UNROLL, vector, "float", lanes), "}"])
+
+
+def _write_text(target: Target) -> str:
+    """Vectors stored into n bytes; the whole `repeats` times."""
+    lanes = target.vector_bytes // 4
+    vector, step = f"<{lanes} x float>", target.vector_bytes * _UNROLL
+    lines = [
+        "define double @loop(ptr %data, i64 %n, i64 %repeats) {",
+        "entry:",
+        "  br label %again",
+        "again:",
+        "  %r = phi i64 [0, %entry], [%r1, %round]",
+        "  br label %body",
+        "body:",
+        "  %i = phi i64 [0, %again], [%next, %body]",
+    ]
+    for c in range(_UNROLL):
+        lines += [
+            f"  %o{c} = add i64 %i, {c * target.vector_bytes}",
+            f"  %p{c} = getelementptr i8, ptr %data, i64 %o{c}",
+            f"  store {vector} splat(float 1.0), ptr %p{c}, align {target.vector_bytes}",
+        ]
+    return "\n".join([*lines, *_round_lines(step), "  ret double 0.0", "}"])
+
+
+def _panels_text(target: Target, panel: int, passes: int) -> str:
+    """Multiply-adds of panels of so many bytes by rows that fill the registers, with so many passes over each, in which the lines of the next one are
+    fetched; ``%apart`` bytes lie between panels."""
+    lanes, rows = target.vector_bytes // 4, (target.vector_registers - 4) // 2
+    vector, step = f"<{lanes} x float>", 2 * target.vector_bytes
+    sums = [f"{r}_{c}" for r in range(rows) for c in range(2)]
+    lines = [
+        "define double @loop(ptr %data, i64 %n, i64 %apart) {",
+        "entry:",
+        "  br label %panel",
+        "panel:",
+        "  %q = phi i64 [0, %entry], [%q1, %whole]",
+        *(f"  %t{s} = phi {vector} [splat(float 1.0), %entry], [%y{s}, %whole]" for s in sums),
+        "  %from = mul i64 %q, %apart",
+        "  %w = getelementptr i8, ptr %data, i64 %from",
+        "  %next_w = getelementptr i8, ptr %w, i64 %apart",
+        "  br label %body",
+        "body:",
+        "  %i = phi i64 [0, %panel], [%next, %body]",
+        *(f"  %s{s} = phi {vector} [%t{s}, %panel], [%y{s}, %body]" for s in sums),
+        f"  %at = urem i64 %i, {panel}",
+        "  %p = getelementptr i8, ptr %w, i64 %at",
+        f"  %share = udiv i64 %i, {passes}",
+        "  %f = getelementptr i8, ptr %next_w, i64 %share",
+    ]
+    for k in range(0, step, target.line_bytes * passes):
+        lines += [f"  %f{k} = getelementptr i8, ptr %f, i64 {k // passes}", f"  call void @llvm.prefetch.p0(ptr %f{k}, i32 0, i32 3, i32 1)"]
+    for c in range(2):
+        lines += [f"  %p{c} = getelementptr i8, ptr %p, i64 {c * target.vector_bytes}", f"  %v{c} = load {vector}, ptr %p{c}, align {target.vector_bytes}"]
+    function = f"@llvm.fma.v{lanes}f32"
+    lines += [f"  %y{s} = call {vector} {function}({vector} %v{s[-1]}, {vector} splat(float 2.0), {vector} %s{s})" for s in sums]
     lines += [
         f"  %next = add i64 %i, {step}",
-        "  %more = icmp slt i64 %next, %n",
-        "  br i1 %more, label %body, label %round",
-        "round:",
-        "  %r1 = add i64 %r, 1",
-        "  %rounds = icmp slt i64 %r1, %repeats",
-        "  br i1 %rounds, label %again, label %done",
+        f"  %more = icmp slt i64 %next, {panel * passes}",
+        "  br i1 %more, label %body, label %whole",
+        "whole:",
+        "  %q1 = add i64 %q, 1",
+        "  %panels = icmp slt i64 %q1, %n",
+        "  br i1 %panels, label %panel, label %done",
         "done:",
+        f"  %z0 = fadd {vector} %y{sums[0]}, %y{sums[1]}",
+        *(f"  %z{k} = fadd {vector} %z{k - 1}, %y{s}" for k, s in enumerate(sums[2:], 1)),
+        f"  %first = extractelement {vector} %z{len(sums) - 2}, i64 0",
+        "  %wide = fpext float %first to double",
+        "  ret double %wide",
+        "}",
+        f"declare {vector} {function}({vector}, {vector}, {vector})",
+        "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)",
     ]
-    return "\n".join([*lines, *_sum_lines("y", _UNROLL, vector, "float", lanes), "}"])
+    return "\n".join(lines)
 
 
 def _chain_text() -> str:
@@ -103,6 +168,20 @@ def _chain_text() -> str:
         lines += [f"  %x{c + 1} = add i64 %x{c}, %step", f"  %x{c + 2} = xor i64 %x{c + 1}, %i"]
     return "\n".join([*lines, "  %next = add i64 %i, 1", "  %more = icmp slt i64 %next, %n", "  br i1 %more, label %body, label %done", "done:",
                       "  %wide = sitofp i64 %x8 to double", "  ret double %wide", "}"])
+
+
+def _round_lines(step: int) -> list[str]:
+    """The end of a loop in steps of bytes, and of the one around it."""
+    return [
+        f"  %next = add i64 %i, {step}",
+        "  %more = icmp slt i64 %next, %n",
+        "  br i1 %more, label %body, label %round",
+        "round:",
+        "  %r1 = add i64 %r, 1",
+        "  %rounds = icmp slt i64 %r1, %repeats",
+        "  br i1 %rounds, label %again, label %done",
+        "done:",
+    ]
 
 
 def _sum_lines(name: str, count: int, vector: str, element: str, lanes: int) -> list[str]:
@@ -187,7 +266,25 @@ class Memory:
 
 def read_work(target: Target, memory: Memory, nbytes: int, start: int = 0) -> Work:
     """Reading ``nbytes`` of a memory from ``start`` on, again and again where they are few."""
-    loop, linked = _compile(_read_text(target), target)
+    return _sweep(_read_text(target), target, memory, nbytes, start)
+
+
+def write_work(target: Target, memory: Memory, nbytes: int) -> Work:
+    """Writing the first ``nbytes`` of a memory in whole lines, again and again where they are few."""
+    return _sweep(_write_text(target), target, memory, nbytes)
+
+
+def panels_work(target: Target, memory: Memory, passes: int, far: bool) -> Work:
+    """Products with panels of weights of half the first-level cache, so many passes over each, in which the next one is fetched from memory (``far``) or
+    is the same."""
+    panel = 1 << max(target.l1_bytes // 2, 2 * target.vector_bytes).bit_length() - 1
+    loop, linked = _compile(_panels_text(target, panel, passes), target)
+    count = memory.nbytes // panel - 1 if far else max(_ROUND_BYTES // (4 * panel), 1)
+    return float(count * panel), lambda _kept=(linked, memory): loop(memory.address, count, panel if far else 0)
+
+
+def _sweep(text: str, target: Target, memory: Memory, nbytes: int, start: int = 0) -> Work:
+    loop, linked = _compile(text, target)
     step = target.vector_bytes * _UNROLL
     start = start // 64 * 64
     nbytes = max(min(nbytes, memory.nbytes - start) // step, 1) * step

@@ -35,18 +35,21 @@ BETTER = 1.06       # times as much
 BUSY = 1.5          # threads that want to run, for each core, of a machine that is not measured
 OTHERS = 0.15       # of the processors taken by others, while figures were measured that are not kept unless they were asked for
 NEAR_SHARE = 0.5    # of a cache that data fills which is read at its rate
-PLAUSIBLE = {"frequency_ghz": (0.4, 1.7), "gflops": (0.3, 1.7), "l1_gbs": (0.3, 2.5), "l2_gbs": (0.3, 2.5), "l3_gbs": (0.1, 4.0), "dram_gbs": (0.1, 5.0)}
+PLAUSIBLE = {"frequency_ghz": (0.4, 1.7), "gflops": (0.3, 1.7), "l1_gbs": (0.3, 2.5), "l2_gbs": (0.3, 2.5), "l3_gbs": (0.1, 4.0), "dram_gbs": (0.1, 5.0),
+             "l2_stored_gbs": (0.2, 4.0), "l3_stored_gbs": (0.1, 4.0), "dram_stored_gbs": (0.1, 5.0)}
 """Least and most of what the table tells that is believed of a processor that it knows; of others, three times less and more."""
 _LEVELS = {"l1_gbs": L1, "l2_gbs": L2, "l3_gbs": L3, "dram_gbs": MEMORY}
-_REVISION = 1  # of how it is measured: figures from before are not used
+_STORED = {"l2_stored_gbs": L2, "l3_stored_gbs": L3, "dram_stored_gbs": MEMORY}
+_REVISION = 2  # of how it is measured: figures from before are not used
 _log = logging.getLogger("roundel.target")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Of one core: GFLOP/s in float32 (a multiply-add counts two), GB/s read from each level, GHz; of all ``cores``: GFLOP/s and GB/s from
+    """Of one core: GFLOP/s in float32 (a multiply-add counts two), GB/s read from each level, GHz, GB/s of lines written to each
+    level but the first (0: not known); of all ``cores``: GFLOP/s and GB/s from
     memory (0: not known). ``frequency_ghz`` is 0 where only GFLOP/s tell it, ``l3_bytes`` how much of the last cache is read at its rate (0: what
-    the table says). ``doubted`` are the figures that were measured and not believed, and are the table's."""
+    the table says). ``cold_exposed`` is the field of `Target` (below 0: not known). ``doubted`` are the figures that were measured and not believed, and are the table's."""
 
     gflops: float
     l1_gbs: float
@@ -56,8 +59,12 @@ class Profile:
     cores: int = 1
     all_gflops: float = 0.0
     all_dram_gbs: float = 0.0
+    l2_stored_gbs: float = 0.0
+    l3_stored_gbs: float = 0.0
+    dram_stored_gbs: float = 0.0
     frequency_ghz: float = 0.0
     l3_bytes: int = 0
+    cold_exposed: float = -1.0
     doubted: tuple[str, ...] = ()
 
     def of(self, table: Target) -> Target:
@@ -81,7 +88,16 @@ class Profile:
             dram_gbs=dram,
             all_dram_gbs=table.all_dram_gbs if shared == told or not self.all_dram_gbs else max(shared, dram),
             l3_bytes=self.l3_bytes or table.l3_bytes,
+            cold_exposed=table.cold_exposed if self.cold_exposed < 0 or "dram_gbs" in self.doubted else round(min(self.cold_exposed, 1.0), 1),
+            **{f"{level}_stored": self._stored(level, table) for level in ("l2", "l3", "memory")},
         )
+
+    def _stored(self, level: str, table: Target) -> float:
+        """The share of a level's rate at which lines are written to it."""
+        told, name = getattr(table, f"{level}_stored"), level.replace("memory", "dram")
+        if {f"{name}_gbs", f"{name}_stored_gbs"} & {*self.doubted}:
+            return float(told)
+        return _stepped(getattr(self, f"{name}_stored_gbs") / getattr(self, f"{name}_gbs"), told)
 
 
 def _stepped(value: float, table: float) -> float:
@@ -208,6 +224,8 @@ def measure(table: Target, seconds: float = SECONDS) -> Profile:
     }
     if table.l3_bytes:
         works["l3_gbs"] = partial(peak.read_work, table, large, beyond)
+        works["l3_stored_gbs"] = partial(peak.write_work, table, large, beyond)
+    works |= {"l2_stored_gbs": partial(peak.write_work, table, large, table.l2_bytes // 2), "dram_stored_gbs": partial(peak.write_work, table, large, large.nbytes)}
     loops = {name: make() for name, make in works.items()}
     figures = dict.fromkeys(loops, 0.0)
     for _ in range(MOST_PASSES):
@@ -222,7 +240,9 @@ def measure(table: Target, seconds: float = SECONDS) -> Profile:
             again = peak.best_rate(loops[name], left(0.3))
             figures[name] = again if plausible(name, again, table) else expected(name, table)
             doubted += [] if plausible(name, again, table) else [name]
-    figures.setdefault("l3_gbs", figures["dram_gbs"])
+    for level in ("", "stored_"):
+        figures.setdefault(f"l3_{level}gbs", figures[f"dram_{level}gbs"])
+    cold = _cold_exposed(table, large, figures["dram_gbs"], partial(left, 0.1))
     known = not {"l3_gbs", "dram_gbs"} & {*doubted}
     room = _room(table, told, large, figures["l3_gbs"], figures["dram_gbs"], partial(left, 0.15)) if known else table.l3_bytes
     together = {"all_gflops": figures["gflops"], "all_dram_gbs": figures["dram_gbs"]}
@@ -231,7 +251,7 @@ def measure(table: Target, seconds: float = SECONDS) -> Profile:
         parts = iter(range(0, table.cores * each, each))
         together["all_gflops"] = peak.on_all_cores(partial(peak.fma_work, table), table.cores, min(left(0.2), 0.1))
         together["all_dram_gbs"] = peak.on_all_cores(lambda: peak.read_work(table, large, each, next(parts)), table.cores, min(left(0.5), 0.2))
-    return Profile(**figures, **together, cores=table.cores, l3_bytes=room, doubted=tuple(doubted))
+    return Profile(**figures, **together, cores=table.cores, l3_bytes=room, cold_exposed=cold, doubted=tuple(doubted))
 
 
 def plausible(name: str, value: float, table: Target) -> bool:
@@ -246,9 +266,21 @@ def expected(name: str, table: Target) -> float:
     """What the table tells of a figure."""
     if name in _LEVELS:
         return table.bytes_per_cycle(_LEVELS[name]) * table.frequency_ghz
+    if name in _STORED:
+        return table.stored_per_cycle(_STORED[name]) * table.frequency_ghz
     if name.startswith("all_"):
         return table.peak_gflops(cores=table.cores) if name == "all_gflops" else min(table.cores * table.dram_gbs, table.all_dram_gbs)
     return table.peak_gflops() if name == "gflops" else float(getattr(table, name))
+
+
+def _cold_exposed(table: Target, memory: peak.Memory, gbs: float, left: Callable[[], float]) -> float:
+    """What products with weights that come from memory, panel after panel, do not hide of the shorter of working and waiting: the mean for one and for two
+    passes over a panel. With more, waiting is short; where it matters, layers have few rows."""
+    found = []
+    for passes in (1, 2):
+        near, far = (1.0 / peak.best_rate(peak.panels_work(table, memory, passes, is_far), left()) for is_far in (False, True))
+        found.append((far - max(near, 1.0 / gbs)) / min(near, 1.0 / gbs))
+    return max(sum(found) / len(found), 0.0)
 
 
 def _room(table: Target, told: int, memory: peak.Memory, near: float, far: float, left: Callable[[], float]) -> int:

@@ -67,6 +67,9 @@ class Target(Behaviour):
     l1_rate: float  # bytes per cycle that one core reads from that level
     l2_rate: float
     l3_rate: float
+    l2_stored: float  # the share of that rate at which lines are written that the level above does not hold
+    l3_stored: float
+    memory_stored: float
     miss_cycles: float  # that an access waits for the second-level cache, those aside that other instructions fill
     forwarding: float  # cycles from a store to a load of the same place
     entry_cycles: float  # to start and end an inner loop: its last branch is guessed wrong now and then
@@ -163,6 +166,11 @@ class Target(Behaviour):
         if level == MEMORY or (level == L3 and not self.l3_bytes):
             return min(self.dram_gbs, self.all_dram_gbs / cores) / self.frequency_ghz
         return min((self.l1_rate, self.l2_rate, self.l3_rate)[level - L1], float(self.loads * self.vector_bytes))
+
+    def stored_per_cycle(self, level: int) -> float:
+        """Bytes of lines that one core writes to a level (L2, L3 or MEMORY) in one cycle: a line is read to be owned, and written back."""
+        share = {L2: self.l2_stored, L3: self.l3_stored if self.l3_bytes else self.memory_stored, MEMORY: self.memory_stored}[level]
+        return share * self.bytes_per_cycle(level)
 
     def bandwidth_gbs(self, nbytes: float, cores: int = 1) -> float:
         """Estimated read bandwidth (GB/s) of each of ``cores`` cores for a working set of that size."""

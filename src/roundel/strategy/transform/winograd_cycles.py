@@ -17,7 +17,7 @@ from ...target.target import L2
 from ..cost import capacities, together, traffic, traffic_cycles, working
 from ..match.accesses import BlockInfo, extent_of
 from ..statements import LANES, UNROLLED, Loop, Statement, in_registers, statement_of
-from .winograd_stages import Blocking, Stages, between, spilled
+from .winograd_stages import Blocking, Stages, between
 
 
 def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocking, target: Target) -> float:
@@ -40,10 +40,19 @@ def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocki
 
 
 def _passed_on(stages: Stages, blocking: Blocking, target: Target) -> float:
-    """Of waiting for lines that leave the first and the second cache and come back, as data and products pass from stage to stage."""
-    passed, spent = between(stages, blocking)[-1], 0.0
-    for room, level in ((target.l1_bytes, L2), (target.l2_bytes, target.level_of(max(passed, target.l2_bytes + 1)))):
-        spent += spilled(stages, blocking, room) / (target.scattered_share * target.bytes_per_cycle(level))
+    """Of waiting for lines as data and products pass from stage to stage: those that leave the first or the second cache are written to the next one,
+    and those of products are read from there (what reads data again is counted with the products)."""
+    data, products, block = between(stages, blocking)
+    streamed = block + _bytes(stages.products.vector.buffer) * blocking.channels / (extent_of(stages.result.spatial[1]) or 1)
+    beyond = target.level_of(max(block, target.l2_bytes + 1))
+    spent = 0.0
+    for lines, passed, is_read in ((data, block, False), (products, streamed, True)):
+        far = max(0.0, 1.0 - target.l2_bytes / passed)
+        near = max(0.0, 1.0 - target.l1_bytes / passed) - far
+        for share, level in ((near, L2), (far, beyond)):
+            spent += lines * share / target.stored_per_cycle(level)
+            if is_read:
+                spent += lines * share / target.bytes_per_cycle(level)
     return spent
 
 
