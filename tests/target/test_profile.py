@@ -48,7 +48,8 @@ def anew(tmp_path, monkeypatch):
 
 def as_table(table, **changed):
     """A profile that tells what the table tells, but for some figures."""
-    names = ("gflops", "l1_gbs", "l2_gbs", "l3_gbs", "dram_gbs", "l2_stored_gbs", "l3_stored_gbs", "dram_stored_gbs", "all_gflops", "all_dram_gbs", "frequency_ghz")
+    read, written = ("l1_gbs", "l2_gbs", "l3_gbs", "dram_gbs"), ("l2_stored_gbs", "l3_stored_gbs", "dram_stored_gbs")
+    names = (*read, *written, "gflops", "all_gflops", "all_dram_gbs", "frequency_ghz")
     return Profile(**{n: profile.expected(n, table) for n in names} | changed, cores=table.cores, l3_bytes=table.l3_bytes)
 
 
@@ -73,8 +74,9 @@ def test_what_is_written_to_a_level_has_a_rate_of_its_own():
     found = as_table(ZEN5, l2_stored_gbs=profile.expected("l2_stored_gbs", ZEN5) / 2, cold_exposed=0.62).of(ZEN5)
     assert found.stored_per_cycle(L2) == pytest.approx(ZEN5.stored_per_cycle(L2) / 2, rel=0.05) and found.l2_rate == ZEN5.l2_rate
     assert found.stored_per_cycle(L3) == ZEN5.stored_per_cycle(L3) and found.cold_exposed == 0.6
-    old = EMERALD.of(Target("sapphirerapids", cores=2))  # a profile that does not tell: the table's shares of the rates that it tells
-    assert old.stored_per_cycle(L3) == Target("sapphirerapids").l3_stored * old.bytes_per_cycle(L3) and old.cold_exposed == Target("sapphirerapids").cold_exposed
+    table = Target("sapphirerapids", cores=2)
+    old = EMERALD.of(table)  # a profile that does not tell: the table's shares of the rates that it tells
+    assert old.stored_per_cycle(L3) == table.l3_stored * old.bytes_per_cycle(L3) and old.cold_exposed == table.cold_exposed
 
 
 def test_what_is_near_the_table_is_the_table():

@@ -46,10 +46,10 @@ _log = logging.getLogger("roundel.target")
 
 @dataclass(frozen=True)
 class Profile:
-    """Of one core: GFLOP/s in float32 (a multiply-add counts two), GB/s read from each level, GHz, GB/s of lines written to each
-    level but the first (0: not known); of all ``cores``: GFLOP/s and GB/s from
-    memory (0: not known). ``frequency_ghz`` is 0 where only GFLOP/s tell it, ``l3_bytes`` how much of the last cache is read at its rate (0: what
-    the table says). ``cold_exposed`` is the field of `Target` (below 0: not known). ``doubted`` are the figures that were measured and not believed, and are the table's."""
+    """Of one core: GFLOP/s in float32 (a multiply-add counts two), GB/s read from each level, GHz, GB/s of lines written to each level but the first
+    (0: not known); of all ``cores``: GFLOP/s and GB/s from memory (0: not known). ``frequency_ghz`` is 0 where only GFLOP/s tell it, ``l3_bytes`` how
+    much of the last cache is read at its rate (0: what the table says). ``cold_exposed`` is the field of `Target` (below 0: not known). ``doubted`` are
+    the figures that were measured and not believed, and are the table's."""
 
     gflops: float
     l1_gbs: float
@@ -225,7 +225,8 @@ def measure(table: Target, seconds: float = SECONDS) -> Profile:
     if table.l3_bytes:
         works["l3_gbs"] = partial(peak.read_work, table, large, beyond)
         works["l3_stored_gbs"] = partial(peak.write_work, table, large, beyond)
-    works |= {"l2_stored_gbs": partial(peak.write_work, table, large, table.l2_bytes // 2), "dram_stored_gbs": partial(peak.write_work, table, large, large.nbytes)}
+    written = partial(peak.write_work, table, large)
+    works |= {"l2_stored_gbs": partial(written, table.l2_bytes // 2), "dram_stored_gbs": partial(written, large.nbytes)}
     loops = {name: make() for name, make in works.items()}
     figures = dict.fromkeys(loops, 0.0)
     for _ in range(MOST_PASSES):

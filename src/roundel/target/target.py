@@ -168,7 +168,9 @@ class Target(Behaviour):
         return min((self.l1_rate, self.l2_rate, self.l3_rate)[level - L1], float(self.loads * self.vector_bytes))
 
     def stored_per_cycle(self, level: int) -> float:
-        """Bytes of lines that one core writes to a level (L2, L3 or MEMORY) in one cycle: a line is read to be owned, and written back."""
+        """Bytes of lines that one core writes to a level in one cycle: beyond the first, a line is read to be owned, and written back."""
+        if level == L1:
+            return float(self.stores * self.vector_bytes)
         share = {L2: self.l2_stored, L3: self.l3_stored if self.l3_bytes else self.memory_stored, MEMORY: self.memory_stored}[level]
         return share * self.bytes_per_cycle(level)
 

@@ -125,6 +125,15 @@ def test_the_choice_follows_from_the_machine(channels, size, zen5, emerald):
     assert _fastest(*layer, EMERALD.of(Target("sapphirerapids", cores=2))) == emerald
 
 
+def test_how_fast_lines_are_written_decides_what_large_pictures_pass_on():
+    """Data of large tiles that leave the second-level cache between the stages; 16 ms by F(4x4) and 24 by F(2x2) where these rates were measured."""
+    layer = _info(4, 256, 56, 56), _info(160, 256, 3, 3), _attrs()
+    here = Profile(gflops=241, l1_gbs=347, l2_gbs=175, l3_gbs=29.9, dram_gbs=15.6, cores=2, all_gflops=427, all_dram_gbs=31, frequency_ghz=4.06,
+                   l2_stored_gbs=63, l3_stored_gbs=29.6, dram_stored_gbs=10.1, l3_bytes=128 << 20, cold_exposed=0.5).of(Target("sapphirerapids", cores=2))
+    assert _fastest(*layer, here) == W4
+    assert _fastest(*layer, here.with_(l3_stored=here.l3_stored / 20)) == W2
+
+
 def test_a_target_of_json_that_reads_memory_slowly_computes_deep_layers_directly(tmp_path):
     """The same machine as a user would describe it, for a whole model whose constants fill its caches."""
     file = tmp_path / "emerald.json"
@@ -225,7 +234,7 @@ def test_passing_on_costs_what_does_not_stay_in_a_cache():
     fast, slow = (Expectations(Setting(Target("znver5", l2_rate=rate))) for rate in (64, 16))
     cycles = lambda found: getattr(found, "cycles", found)  # of what is worked out when somebody asks, too
     grown = {m: cycles(convolution_algorithms(*layer, slow)[m]) / cycles(convolution_algorithms(*layer, fast)[m]) for m in (W4, DIRECT)}
-    assert grown[W4] > 1.2 * grown[DIRECT]
+    assert grown[W4] > 1.15 * grown[DIRECT]
 
 
 def test_squares_are_added_up_where_the_tile_is_transformed():
