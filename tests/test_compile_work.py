@@ -88,3 +88,11 @@ def test_work_does_not_grow_unnoticed(model, bound):
     proto = model()
     calls(proto)  # imports and tables
     assert calls(proto) < 1.1 * bound
+
+
+def test_a_model_of_floats_loads_no_table_of_instructions(monkeypatch):
+    """Rules ask first what costs nothing: whether the machine and the types are theirs."""
+    loaded = []
+    monkeypatch.setattr("roundel.intrinsics.registry.load", lambda: loaded.append(1))
+    prepare(from_onnx(transformer()), target=Target("znver5"))
+    assert not loaded
