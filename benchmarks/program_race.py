@@ -20,6 +20,7 @@ import numpy as np
 
 import roundel as rd
 from roundel.ir import IRModule, tir
+from roundel.ir.digest import structural_digest
 from roundel.ir.errors import ScheduleError
 from roundel.script import from_source
 from roundel.strategy.cost import expected_time
@@ -43,6 +44,7 @@ LAST_LOOK = 0.15    # ... of the compiler's choice and of the best few, by turns
 FINALISTS = 4
 MOST = 5.0          # seconds for the best few
 ERROR = 1e-3        # of the largest result
+DIGITS = 16         # of a program's digest, by which equal ones are told
 
 
 def run_programs(count: int, seed: int, only: str, folder: Path, search_for: float = 1e9, time_for: float = 1e9, more: bool = False) -> list[dict[str, Any]]:
@@ -77,26 +79,28 @@ def _kept(p: Program, seed: int, folder: Path) -> Path:
 
 
 def search(p: Program, count: int, seed: int, folder: Path, end: float) -> None:
-    """Draw, check and time random candidates until there are ``count`` or it is ``end``; the scripts of the fastest stay in the folder."""
+    """Draw, check and time random candidates until there are ``count`` or it is ``end``; the scripts of the fastest stay in the folder. What became the
+    same program as an earlier one counts, and is not built again."""
     path, target, func = _kept(p, seed, folder), Target.host(), p.func()
-    found = json.loads(path.read_text()) if path.exists() else {"drawn": 0, "candidates": 0, "best": []}
-    data = arrays(func)
+    found = {"drawn": 0, "candidates": 0, "best": [], "known": []} | (json.loads(path.read_text()) if path.exists() else {})
+    data, known = arrays(func), set(found["known"])
     wanted = p.reference(*data[:-1])
     while found["candidates"] < count and found["drawn"] < 4 * count and time.monotonic() < end:
         drawn = range(found["drawn"], found["drawn"] + BATCH)
-        tried = {k: random_schedule(func, target, random.Random(f"{seed} {k}"), f"c{k}") for k in drawn}
-        made = {f.attrs["global_symbol"]: f for f in tried.values() if f is not None}
-        library = rd.build(IRModule(made), threads=1) if made else {}
-        for name, candidate in made.items():
+        tried = [f for k in drawn if (f := random_schedule(func, target, random.Random(f"{seed} {k}"), "main")) is not None]
+        new = {digest: f for f in tried if (digest := structural_digest(f)[:DIGITS]) not in known}
+        library = rd.build(IRModule({f"c{digest}": f.with_attr("global_symbol", f"c{digest}") for digest, f in new.items()}), threads=1) if new else {}
+        for digest, candidate in new.items():
             least = found["best"][0][0] if found["best"] else float("inf")
             begun = time.thread_time()
-            error = _error(wanted, library[name], data)
+            error = _error(wanted, library[f"c{digest}"], data)
             if error > ERROR:
                 raise AssertionError(f"{p.name}: a candidate computes something else\n{candidate.script()}")
             if time.thread_time() - begun < HOPELESS * least + 1e-3:
-                found["best"].append((_spent(library[name], data, FIRST_LOOK), candidate.script()))
+                found["best"].append((_spent(library[f"c{digest}"], data, FIRST_LOOK), candidate.script()))
+        known |= new.keys()
         found["best"] = sorted(found["best"], key=lambda x: x[0])[: 2 * FINALISTS]
-        found |= {"drawn": found["drawn"] + BATCH, "candidates": found["candidates"] + len(made)}
+        found |= {"drawn": found["drawn"] + BATCH, "candidates": found["candidates"] + len(tried), "known": sorted(known)}
         path.with_suffix(".partial").write_text(json.dumps(found))
         path.with_suffix(".partial").rename(path)
     print(f"{p.name}: {found['candidates']} candidates, best {found['best'][0][0] * 1e3:.3f} ms" if found["best"] else f"{p.name}: none", flush=True)

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads and stores: strides and offsets, vectors of every shape, predicates, packed types, odd and zero lengths."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
 from flat_programs import c, elementwise, flat, func, loop
 
-from roundel.ir import DType, Var, decl_buffer, tir
+from roundel.build.units import Units
+from roundel.ir import DType, IRModule, Var, decl_buffer, tir
 from roundel.ir.dtype import HANDLE, INT64
+from roundel.target.spec import MachineSpec
 
 
 def var(name="i"):
@@ -210,3 +214,19 @@ def test_rank_zero():
     out = np.zeros((), "f")
     flat(func([A, B], store(B, load(A) + 1.0)))["main"](np.array(2, "f"), out)
     assert out == 3
+
+
+@pytest.mark.parametrize("lanes, hidden", [(8, True), (1, False)])
+def test_loops_of_vectors_do_not_know_how_the_addresses_of_what_is_only_read_were_made(lanes, hidden):
+    """Pointers that change in outer loops are hidden from LLVM inside of the innermost one, but not from its own vectoriser, nor those that are written."""
+    A, B = decl_buffer((6, 5, 16), "float32", "A"), decl_buffer((6, 5, 16), "float32", "B")
+    i, j, k = var(), var("j"), var("k")
+    where = k * lanes if lanes == 1 else ramp(k * lanes, lanes)
+    program = func([A, B], loop(i, 6, loop(j, 5, loop(k, 16 // lanes, store(B, load(A, i, j, where) * 2.0, i, j, where)))))
+    (unit,) = Units(IRModule({"main": program}), MachineSpec.host()).kernels()
+    frozen = re.findall(r"freeze ptr (%v\d+)", unit.text)
+    assert len(frozen) == hidden
+    assert all(re.search(rf"{p} = getelementptr i32, ptr %p0,|{p} = getelementptr i32, ptr %v", unit.text) for p in frozen)
+    a, out = np.random.default_rng(0).standard_normal((6, 5, 16), "f"), np.zeros((6, 5, 16), "f")
+    flat(program)["main"](a, out)
+    np.testing.assert_array_equal(out, a * 2)

@@ -24,7 +24,7 @@ from ..lower.facts import facts_of
 from ..runtime import Executable, library, metadata, tensors, toolchain
 from ..target import Target, TargetLike
 from ..target.spec import MachineSpec, library_ending
-from .compiler import compile_units
+from .compiler import compile_again, compile_units
 from .descriptors import host_module
 from .imported_c import imported_objects
 from .interface import Interface, describe, exported, told_apart, with_sizes
@@ -234,8 +234,10 @@ def compile_module(
     notes: Callable[[], Mapping[str, Any]] = dict, accept: Callable[[Mapping[str, str]], None] | None = None, beside: Beside = ALONE,
 ) -> Built:
     """Lower what is not lowered, generate, compile. ``weights_file``: where weights may be written to while others compile kernels, for
-    ``save`` to have them. ``notes``: what the metadata is to tell besides, asked for at the end. ``accept`` hears the symbols of kernels by name, equal
-    for equal code, before machine code is made, and may raise what ends it. ``beside``: with what it will share a file. Raises BuildError."""
+    ``save`` to have them. ``notes``: what the metadata is to tell besides, asked for at the end. ``beside``: with what it will share a file.
+
+    ``accept`` is for candidates, which are many and alike, in a process that may end: it hears digests of the kernels' code by name before machine code is
+    made, and may raise what ends it. All is compiled here then, and the host functions of those that are called alike once. Raises BuildError."""
     target, mod = target if target is not None else mod.attrs.get("target"), told_apart(mod)
     left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
     if left:
@@ -255,10 +257,10 @@ def compile_module(
         units, done = compile_kernels(mod, spec, write_weights)
     else:
         mod = lowered(mod, pipeline)
-        units = Units(mod, spec)
+        units = Units(mod, spec, numbered=accept is not None)
         made += units.kernels()
         if accept is not None:
-            accept(units.symbols)
+            accept(units.digests)
     functions, hosts = _hosts(mod, units, beside.label, is_timed=spec.backend != "c")  # C source is for where nothing tells the time
     weights = {key: _constant(mod, key) for key in dict.fromkeys([*keys, *(key for f in functions for key in f.constants)])}
     offsets, nbytes = layout(weights, beside)
@@ -269,11 +271,14 @@ def compile_module(
     text = metadata.dump([f.info for f in functions], **facts)
     emitted = host_module(functions, hosts, spec, features, offsets, nbytes, text, beside.label)
     host = Unit("host functions", "host", emitted.text, emitted.pipeline, emitted.risky)
-    made.append(host)
-    isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
-    objects = [*done.values(), *compile_units(made, spec, isolated=isolated), *imported_objects(mod, spec)]
+    if accept is not None:
+        objects = [*compile_units(made, spec, here=True), compile_again(host, spec)]
+    else:
+        isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
+        objects = [*done.values(), *compile_units([*made, host], spec, isolated=isolated)]
+    objects += imported_objects(mod, spec)
     return Built(objects, functions, weights, offsets, nbytes, target, facts, spec, written if len(weights) == len(keys) else None,
-                 [*done, *(unit.symbol for unit in made[:-1])], LIBRARY + beside.label)
+                 [*done, *(unit.symbol for unit in made)], LIBRARY + beside.label)
 
 
 def _host_constants(mod: IRModule) -> list[str]:

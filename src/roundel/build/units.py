@@ -34,13 +34,16 @@ class Unit:
 
 @dataclass
 class Units:
-    """The kernels of a module, generated on demand, each different text once."""
+    """The kernels of a module, generated on demand, each different text once. ``numbered``: symbols are not made from texts but numbers, so those of one
+    module must not meet those of another."""
 
     mod: IRModule
     spec: MachineSpec
+    numbered: bool = False
     symbols: dict[str, str] = field(default_factory=dict)
     made: dict[str, Unit] = field(default_factory=dict)
     constants: dict[str, dict[str, int]] = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)  # equal for equal code
 
     def kernels(self) -> Iterator[Unit]:
         """Units of all kernels, callees first; a kernel equal to an earlier one gives none."""
@@ -62,7 +65,8 @@ class Units:
         except BuildError as error:
             where = name if error.where is None or error.where.startswith(_PLACEHOLDER) else error.where
             raise BuildError(error.what, where=where, why=error.why, hint=error.hint) from error
-        symbol = "rk_" + hashlib.sha256(emitted.text.encode()).hexdigest()[:20]
+        self.digests[name] = hashlib.sha256(emitted.text.encode()).hexdigest()[:20]
+        symbol = f"rk_{len(self.symbols) if self.numbered else self.digests[name]}"
         self.symbols[name] = symbol
         self.constants[name] = facts.constants
         if symbol not in self.made:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
+from weakref import WeakKeyDictionary
 
 from ..ir import tir
 from ..ir.dataclass import dataclass
@@ -14,6 +15,7 @@ from ..ir.tir.intrin import Effect, effect
 from ..ir.visit import children
 
 Lookup = Callable[[str], tir.PrimFunc]
+_found: WeakKeyDictionary[tir.PrimFunc, Facts] = WeakKeyDictionary()
 
 
 @dataclass
@@ -46,6 +48,14 @@ class Facts:
 
 
 def facts_of(func: tir.PrimFunc) -> Facts:
+    """Of a function, found once."""
+    found = _found.get(func)
+    if found is None:
+        found = _found[func] = _walked(func)
+    return found
+
+
+def _walked(func: tir.PrimFunc) -> Facts:
     """Walks the body; what is shared is met once."""
     out, seen = Facts(), set()
     stack: list[Node] = [func.body]

@@ -163,7 +163,8 @@ class Paths:
     def _built(self, small: IRModule, choices: Mapping[str, str]) -> Artifact | Failure:
         try:
             with options.override(libraries=",".join(choices.values()) or "off"):
-                return artifact_of(driver.compile_module(small, target=self.target, pipeline=_AFTER, choices=choices, records=Proposed(kept=self.measured)))
+                built = driver.compile_module(small, target=self.target, pipeline=_AFTER, choices=choices, records=Proposed(kept=self.measured))
+            return artifact_of(built, built.functions[0].symbol)
         except (RoundelError, MemoryError) as error:
             return Failure("build", str(error))
 

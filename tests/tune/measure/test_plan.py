@@ -70,6 +70,18 @@ def _noted(sch, choice):
     return Applied(sch)
 
 
+def test_candidates_that_are_called_alike_have_one_object_of_host_functions():
+    sketch = Sketch("pieces", Program(doubled(), Target.host()).schedule, _in_pieces)
+    one, other = (build(Plan(packed(sketch), {"by": n}), Target.host()) for n in (3, 5))
+    assert one.key != other.key and one.built[0][0] != other.built[0][0]
+    assert one.built[0][1] is other.built[0][1]
+
+
+def _in_pieces(sch, choice):
+    sch.split(sch.get_loops(sch.get_block("Y"))[0], [None, choice["by"]])
+    return Applied(sch)
+
+
 def test_functions_that_no_other_process_can_import_stay_here():
     schedule = Program(doubled(), Target.host()).schedule
     assert packed(Sketch("closure", schedule, lambda sch, choice: Applied(sch))) is None

@@ -120,6 +120,7 @@ class Emitter:
         self.work: str | None = None  # the variable that counts what may be done before the runtime is asked whether to go on
         self.is_host = False
         self.kernels = 0  # calls of kernels written
+        self.inner: int | None = None  # the scope of the loop of vectors without loops inside that is being written
         self.streaming = 0  # loops around whose stores go past the caches
         self.streamed = False  # whether there were such stores
         self.function: tir.PrimFunc | None = None

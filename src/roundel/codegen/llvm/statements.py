@@ -7,6 +7,7 @@ from ...ir import tir
 from ...ir.annotations import ARENA, INTERLEAVE, STREAMED
 from ...ir.dtype import INT64
 from ...ir.errors import BuildError
+from ...ir.visit import statements
 from ..storage import buffer_bytes
 from ..writes import writes
 from .emitter import CALLS, STMT, Emitter, hoistable
@@ -58,13 +59,25 @@ def _for(em: Emitter, s: tir.For) -> None:
     lines.append("")
     em.open_scope()
     em.bind(s.loop_var, counter)
+    outer, em.inner = em.inner, len(em.scopes) - 1 if _is_inner(s.body) else None
     em.statement(s.body)
+    em.inner = outer
     em.close_scope()
     em.values.clear()
     following = em.op(f"add nsw {t} {counter}, {by}")
     lines[slot] = f"  {counter} = phi {t} [ {low}, %{ahead} ], [ {following}, %{em.block} ]"
     em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done, ", !llvm.loop !4" if s.annotations.get(INTERLEAVE) == 1 else "")
     em.start(done)
+
+
+def _is_inner(body: tir.Stmt) -> bool:
+    """Whether a loop's body has no loop inside, and makes vectors."""
+    makes_vectors = False
+    for s in statements(body):
+        if type(s) is tir.For or type(s) is tir.While:
+            return False
+        makes_vectors = makes_vectors or (type(s) is tir.BufferStore and s.value.dtype.lanes > 1)
+    return makes_vectors
 
 
 def _scoped(em: Emitter, body: tir.Stmt) -> None:

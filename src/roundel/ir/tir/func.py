@@ -67,7 +67,7 @@ class BufferMap(tuple[tuple[Var, Buffer], ...]):
         return self[key] if key in self else default
 
 
-@node
+@node(weak=True)
 class PrimFunc(BaseFunc):
     """A tensor program. ``params`` are scalars or handles; ``buffer_map`` (pairs in parameter order) says which buffer
     a handle is. The body of a schedulable function is the realize of a root block without iteration variables.

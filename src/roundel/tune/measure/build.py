@@ -47,8 +47,12 @@ def build(source: Source | Plan, target: Target) -> Artifact | Failure | Twin:
             return Twin(identity)
     layouts = source.layouts
 
-    def accept(symbols: Mapping[str, str]) -> None:
-        if (key := code_key(symbols[NAME], layouts)) in known:
+    digest = ""
+
+    def accept(digests: Mapping[str, str]) -> None:
+        nonlocal digest
+        digest = digests[NAME]
+        if (key := code_key(digest, layouts)) in known:
             raise _Known(key)
 
     try:
@@ -58,14 +62,14 @@ def build(source: Source | Plan, target: Target) -> Artifact | Failure | Twin:
         return Twin(str(found))
     except (RoundelError, RecursionError, MemoryError) as error:
         return Failure("build", f"{type(error).__name__}: {error}")
-    return artifact_of(built, layouts, identity)
+    return artifact_of(built, digest, layouts, identity)
 
 
-def artifact_of(built: Built, layouts: Any = None, identity: str = "") -> Artifact:
-    """What was compiled, of one function that is called `NAME`, as it goes to who measures."""
+def artifact_of(built: Built, code: str, layouts: Any = None, identity: str = "") -> Artifact:
+    """What was compiled, of one function that is called `NAME`, as it goes to who measures. ``code``: equal for equal code."""
     weights = {key: constant.numpy() for key, constant in built.weights.items()}
     parts = built.objects, built.functions, weights, built.offsets, built.nbytes, built.target, built.spec
-    return Artifact(built.functions[0].symbol, parts, layouts or {}, identity)
+    return Artifact(code, parts, layouts or {}, identity)
 
 
 def opened(artifact: Artifact, threads: int) -> Any:

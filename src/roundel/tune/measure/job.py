@@ -65,9 +65,9 @@ class Source:
 
 @dataclass(frozen=True)
 class Artifact:
-    """A built program. ``symbol`` is made from its code: programs that became equal have an equal one. ``built`` is what `Built` holds."""
+    """A built program. ``code`` is a digest of its code. ``built`` is what `Built` holds."""
 
-    symbol: str
+    code: str
     built: tuple[Any, ...]
     layouts: Mapping[int, tuple[tir.IndexMap, tuple[int, ...]]] = field(default_factory=dict)
     identity: str = ""  # that of the program before it was lowered, where the builder tells
@@ -75,12 +75,12 @@ class Artifact:
     @property
     def key(self) -> str:
         """Equal where code and layouts are."""
-        return code_key(self.symbol, self.layouts)
+        return code_key(self.code, self.layouts)
 
 
-def code_key(symbol: str, layouts: Mapping[int, tuple[tir.IndexMap, tuple[int, ...]]]) -> str:
+def code_key(code: str, layouts: Mapping[int, tuple[tir.IndexMap, tuple[int, ...]]]) -> str:
     """Equal for programs whose code and layouts of constants are equal."""
-    return f"{symbol} {[(k, repr(m.final_indices), shape) for k, (m, shape) in sorted(layouts.items())]}"
+    return f"{code} {[(k, repr(m.final_indices), shape) for k, (m, shape) in sorted(layouts.items())]}"
 
 
 @dataclass(frozen=True)
