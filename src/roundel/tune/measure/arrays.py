@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ...ir.dataclass import dataclass
 from ...ir.dtype import DType
 from ...runtime import tensors
 from ...strategy.pack_constants import relayout
