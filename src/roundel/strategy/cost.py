@@ -306,7 +306,10 @@ class _Body:
         updates = self.times(self.unrolled) / self.times(self.store.moves)
         latency = self.target.fma_latency + (0.0 if self.store.register else self.target.forwarding)
         seen = exposed(self.target, most(instructions * self.chain(), 1.0))
-        return updates * latency * (1.0 if self.s.in_parts else seen)  # what follows a sum along a row needs it
+        if not self.s.in_parts:
+            return updates * latency * seen
+        one_by_one = sum(o.instructions for o in self.s.operations) * self.target.fma_latency * exposed(self.target, instructions)
+        return most(updates * latency, one_by_one)  # what follows a sum along a row needs it
 
     def late(self) -> Column:
         """For lines that come from the second-level cache, or from memory, while nothing asks for them ahead."""

@@ -140,8 +140,10 @@ def streamed_operands(p: TileProduct, target: Target, choice: Mapping[str, int])
 
 
 def _copy(p: TileProduct, target: Target, t: Columns) -> Any:
-    """Of a block of rows."""
-    return target.tiles_copied_cycles * _steps(p) * t["rows"] * p.instruction.rows * p.instruction.products / lanes_copied(p)
+    """Of a block of rows: parts of a row of a tile take as long as they are long, but no less than a single element."""
+    parts = p.instruction.products / lanes_copied(p)
+    each = max(target.tiles_copied_cycles / parts, target.move_cycles)
+    return each * parts * _steps(p) * t["rows"] * p.instruction.rows
 
 
 def lanes_copied(p: TileProduct) -> int:

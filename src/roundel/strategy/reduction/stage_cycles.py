@@ -61,7 +61,8 @@ def along(stages: Stages, info: BlockInfo, lanes: int, chains: Column, target: T
     if not info.reduce:
         loops += [Loop(last, -(-extent(info, last) // lanes)), Loop(last, lanes, LANES)]
         return cycles(target, replace(found, loops=tuple(loops)))
-    loops += [Loop(last, -(-extent(info, last) // (chains * lanes))), Loop(PARTS, chains, UNROLLED), Loop(PARTS, lanes, LANES)]
+    whole = -(-extent(info, last) // lanes)  # of the last ones side by side, those are left out in which there is nothing
+    loops += [Loop(last, np.maximum(whole / chains, 1)), Loop(PARTS, np.minimum(chains, whole), UNROLLED), Loop(PARTS, lanes, LANES)]
     return cycles(target, replace(in_parts(in_registers(found), last, chains * lanes), loops=tuple(loops)))
 
 
