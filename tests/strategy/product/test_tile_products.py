@@ -170,6 +170,10 @@ def test_tiles_that_are_refused_are_told_with_the_reason(func, why):
     assert "is no constant" in explain_program(func, TARGET).passed_over["tile_products by amx.product_16x16x64_u8i8i32"]
 
 
+def test_copies_of_few_channels_at_a_time_do_not_keep_tiles_away():
+    assert explain_program(convolution(3, 6, 40, 40, 3, lanes=8), TARGET, constants=(1,)).rule == "tile_products"
+
+
 def test_tiles_and_vectors_compete_by_the_time_that_is_expected():
     few, many = (explain_program(product(m, 256, 256), TARGET, constants=(1,)) for m in (1, 512))
     assert (few.rule, many.rule) == ("dot_products", "tile_products")
