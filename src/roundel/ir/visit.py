@@ -199,6 +199,11 @@ def _load(self: Rewriter, node: te.BufferLoad) -> te.BufferLoad:
     return te.BufferLoad(buffer, indices, predicate)
 
 
+def _region(self: Rewriter, node: ts.BufferRegion) -> ts.BufferRegion:
+    region, buffer = self._items(node.region), self.buffer(node.buffer)
+    return node if region is node.region and buffer is node.buffer else ts.BufferRegion(buffer, region)
+
+
 def _block(self: Rewriter, node: ts.Block) -> ts.Block:
     allocs = tuple(self.buffer(b) for b in node.alloc_buffers)
     changes = {name: self._field(getattr(node, name)) for name in node._children if name != "alloc_buffers"}
@@ -217,7 +222,7 @@ def _itself(self: Rewriter, node: Any) -> Any:
 
 _GENERIC: dict[type, Callable] = {
     ge.Var: _itself, ge.DataflowVar: _itself,
-    te.BufferLoad: _load, ts.BufferStore: _store, ts.BufferRegion: _with_buffer, ts.MatchBufferRegion: _with_buffer,
+    te.BufferLoad: _load, ts.BufferStore: _store, ts.BufferRegion: _region, ts.MatchBufferRegion: _with_buffer,
     ts.Allocate: _with_buffer, ts.DeclBuffer: _with_buffer, ts.Block: _block, PrimFunc: _prim_func,
 }
 
