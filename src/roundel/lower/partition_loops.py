@@ -242,9 +242,9 @@ class _Partition(StatementRewriter):
         if often >= 0 and _fails(holding[often]) and self.affords(stmt, 1):
             test, held = list(cut.test.items())[often]
             seldom = np.logical_and.reduce([x for k, x in enumerate(holding) if k != often])
-            rest = tir.logical_and(*(t for t in (*cut.test, *ends) if t is not test))
+            rest = tir.logical_and(*(t for t in cut.test if t is not test), *ends)  # of which one may be the same test
             others = self.either(stmt, test, held) if _fails(seldom) and self.affords(stmt, 1) else self.under(stmt)
-            return tir.If(rest, self.either(stmt, test, held, [c for c in cut.value if c not in held]), others)
+            return tir.If(rest, self.either(stmt, test, held, [c for c, holds in cut.value.items() if holds and c not in held]), others)
         return tir.If(tir.logical_and(*cut.test, *ends), self.under(stmt, cut.value), self.under(stmt))
 
     def either(self, body: tir.Stmt, test: tir.Expr, held: list[tir.Expr], known: Sequence[tir.Expr] = ()) -> tir.Stmt:
