@@ -152,12 +152,12 @@ def traffic_cycles(target: Target, crossing: Sequence[Column]) -> list[Column]:
     return [n / (share * target.bytes_per_cycle(level)) for n, (level, share) in zip(crossing, beside, strict=True)]
 
 
-def together(target: Target, *times: Column, exposed: float | None = None) -> Column:
-    """The time of activities that overlap, but for the share ``exposed`` of the shorter ones (default: the target's)."""
+def together(target: Target, *times: Column) -> Column:
+    """The time of activities that overlap."""
     longest = times[0]
     for t in times[1:]:
         longest = most(longest, t)
-    return longest + (target.exposed if exposed is None else exposed) * (sum(times) - longest)
+    return longest + target.exposed * (sum(times) - longest)
 
 
 def rows_in_cache(target: Target, row_bytes: int | None) -> int:

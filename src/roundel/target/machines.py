@@ -68,7 +68,7 @@ _SKYLAKE = _Core(OUT_OF_ORDER, 2, 4, 224, 8, 4, 64, 36, 14)
 _SKYLAKE_SERVER = _Core(OUT_OF_ORDER, 2, 4, 224, 8, 16, 128, 48, 9)  # its caches are connected by a mesh
 _ICELAKE_SERVER = _Core(OUT_OF_ORDER, 2, 5, 352, 12, 20, 128, 48, 9)
 _GOLDEN_COVE = _Core(OUT_OF_ORDER, 3, 6, 512, 12, 10, 96, 48, 16, stores=2, forwarding=1.0)
-_GOLDEN_COVE_SERVER = _Core(OUT_OF_ORDER, 2, 6, 512, 12, 16, 128, 48, 9, forwarding=1.0, l2_stored=0.36, l3_stored=1.0, memory_stored=0.7, cold_exposed=0.5)
+_GOLDEN_COVE_SERVER = _Core(OUT_OF_ORDER, 2, 6, 512, 12, 16, 128, 48, 9, forwarding=1.0, l2_stored=0.36, l3_stored=1.0, memory_stored=0.7, cold_exposed=0.7)
 _ZEN1 = _Core(OUT_OF_ORDER, 2, 5, 192, 8, 8, 32, 24, 12, forwarding=1.0)
 _ZEN2 = _Core(OUT_OF_ORDER, 2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0)
 _ZEN3 = _Core(OUT_OF_ORDER, 2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0)

@@ -76,7 +76,7 @@ class Target(Behaviour):
     wrong_branch: float  # cycles that are lost where a branch was guessed wrong
     gather_instructions: float  # for each lane of a vector that is loaded by itself
     cold_share: float  # of the rate of a level, at which constants come from it that a run has not touched before
-    cold_exposed: float  # of the shorter of working and waiting for such constants, and for panels of products from afar, that the longer does not hide
+    cold_exposed: float  # of the shorter of working and waiting for such constants, that the longer does not hide
     cores: int
     frequency_ghz: float
     dram_gbs: float  # what one core reads from memory

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...ir import tir
 from ...target import Target
-from ...target.target import L2, L3, MEMORY
+from ...target.target import L2
 from ..cost import capacities, together, traffic, traffic_cycles, working
 from ..match.accesses import BlockInfo, extent_of
 from ..statements import LANES, UNROLLED, Loop, Statement, in_registers, statement_of
@@ -98,8 +98,7 @@ def _products(stages: Stages, b: Blocking, images: int, target: Target) -> float
     made = in_registers(_statement(info, target))
     made = replace(made, loops=(*outside, *tiles, *body), touches=tuple(map(packed, made.touches)))
     moved = traffic(target, replace(made, result=None), gradual=True)  # (products are passed on)
-    far = [n / target.bytes_per_cycle(level) for n, level in zip(moved or [], (L2, L3, MEMORY))]
-    return float(together(target, working(target, [made]), *far, exposed=target.cold_exposed))  # each panel is far away when its turn comes
+    return float(together(target, working(target, [made]), *traffic_cycles(target, moved or [])))
 
 
 def _bytes(buffer: tir.Buffer) -> float:
