@@ -20,8 +20,8 @@ CHANNELS = 32
 SCALE = np.float32(2.0**-4)  # by which nothing is rounded before it is rounded to units
 
 
-def _residual(low, zero, blocks):
-    """Convolutions between pairs of quantising and dequantising, each added to what it is of."""
+def _residual(low, zero, blocks, pooled=False):
+    """Convolutions between pairs of quantising and dequantising, each added to what it is of. ``pooled``: maxima of windows come before."""
     def units(emit, x):
         whole = emit("add", emit("round", emit("multiply", x, np.float32(1) / SCALE)), np.float32(zero))
         return emit("minimum", emit("maximum", whole, np.float32(low)), np.float32(low + 255))
@@ -35,6 +35,7 @@ def _residual(low, zero, blocks):
             return units(emit, emit("multiply", emit("astype", total, dtype="float32"), np.float32(2.0**-9)))
 
         q = convolved(units(emit, x), 1)
+        q = units(emit, emit("nn.max_pool2d", floats(q), pool_size=3, strides=2, padding=1)) if pooled else q
         for _ in range(blocks):
             q = units(emit, emit("nn.relu", emit("add", floats(convolved(convolved(q, 3), 1)), floats(q))))
         return floats(q)
@@ -42,9 +43,9 @@ def _residual(low, zero, blocks):
     return function([graph.TensorInfo((1, CHANNELS, 9, 7), "float32")], body)
 
 
-@pytest.mark.parametrize("low, zero", [(-128, -128), (-128, -13), (0, 0), (0, 131)])
-def test_residuals_are_bytes_between_kernels(low, zero):
-    mod = _residual(low, zero, blocks=2)
+@pytest.mark.parametrize("low, zero, pooled", [(-128, -128, True), (-128, -13, False), (0, 0, False), (0, 131, True)])
+def test_residuals_and_maxima_are_of_bytes(low, zero, pooled):
+    mod = _residual(low, zero, blocks=2, pooled=pooled)
     fused = run(mod.replace(attrs=mod.attrs | {"target": WITH}), [*OPTIMIZE, *LOWER])
     made = [b.var.sinfo for b in fused["main"].body.bindings if isinstance(b.value, graph.Call) and b.value.op is CALL_TIR]
     assert {str(info.dtype) for info in made[:-2]} <= {"int8", "uint8"}  # at last comes the model's result, and its order of axes

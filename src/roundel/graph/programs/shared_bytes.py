@@ -11,11 +11,13 @@ the numbers moved by a constant (unsigned instead of signed ones), they are stor
 where their results are narrowest.
 
 On machines that have little memory every such tensor is stored so. On others those are, in functions that compute products of 8-bit numbers, that
-are read as bytes and as floats, and those that meet another tensor, one of the two being stored.
+are read as bytes and as floats, those that meet another tensor, one of the two being stored, and those of which windows' maxima are taken: the greatest
+number is that of the greatest byte.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -35,6 +37,7 @@ from ..tidy.whole_numbers import bounds, fits
 _LIMITS = ("minimum", "maximum", "clip")
 INT8, UINT8 = DType("int8"), DType("uint8")
 _PRODUCTS = ("matmul", "nn.conv2d")
+_MAXIMA = ("nn.max_pool1d", "nn.max_pool2d", "nn.max_pool3d")
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class _Shared(GraphRewriter):
             made, moved = self.bytes.get(call.args[0], (None, 0.0))
             if made is not None and not moved and made.sinfo.dtype is call.sinfo.dtype:
                 return made
+        if _is_maximum(call):
+            return self._maximum(call, call.args[0]) or call
         if not any(a in self.bytes for a in operands(call) if isinstance(a, graph.Var)):
             return call
         less = _moves(call)
@@ -93,6 +98,15 @@ class _Shared(GraphRewriter):
             made, moved = self.bytes[call.args[0]]
             return self._floats(made, moved + less, call.sinfo.dtype)
         return call.replace(args=tuple(self._again(a) for a in call.args))
+
+    def _maximum(self, call: graph.Call, value: graph.GraphExpr) -> graph.GraphExpr | None:
+        """The maxima of a tensor that only grows with bytes: what becomes of the bytes' maxima. None for another tensor."""
+        made = self.producer(value)
+        if _grows(made):
+            inner = self._maximum(call, made.args[0])
+            return None if inner is None else self.emit(make(made.op.name, inner, made.args[1]))
+        kept, moved = self.bytes.get(value, (made.args[0], 0.0) if is_call(made, "astype") and made.args[0] in self._kept() else (None, 0.0))
+        return None if kept is None else self._floats(self.emit(make(call.op.name, kept, **dict(call.attrs))), moved, value.sinfo.dtype)
 
     def _kept(self) -> set[graph.GraphExpr]:
         return {made for made, _ in self.bytes.values()}
@@ -134,6 +148,18 @@ def _wanted(func: graph.Function, every: bool) -> dict[graph.Var, Stored]:
     return {v: how for v, how in found.items() if how is not None}
 
 
+def _is_maximum(call: graph.GraphExpr | None) -> bool:
+    return any(is_call(call, name) for name in _MAXIMA)
+
+
+def _grows(call: graph.GraphExpr | None) -> bool:
+    """Whether a call adds one number to all elements of its operand, or multiplies them by one that is above zero."""
+    if not any(is_call(call, name) for name in ("add", "subtract", "multiply")) or not isinstance(call.args[1], graph.Constant) or call.args[1].sinfo.ndim:
+        return False
+    by = float(call.args[1].data.numpy())
+    return math.isfinite(by) and (by > 0 or not is_call(call, "multiply"))
+
+
 def _of_bytes(call: graph.Call) -> bool:
     return any(is_call(call, name) for name in _PRODUCTS) and call.args[0].sinfo.dtype in (INT8, UINT8)
 
@@ -160,11 +186,14 @@ def _as_bytes(var: graph.Var, reader: graph.Var, readers: Mapping[graph.Var, Seq
 
 
 def _meets(var: graph.Var, readers: Mapping[graph.Var, Sequence[graph.Var]], calls: Mapping[graph.Var, graph.Call]) -> bool:
-    """Whether a tensor goes, through elementwise operators with constants, into one with another tensor."""
-    shape = var.sinfo.shape
+    """Whether a tensor goes, through elementwise operators with constants, into one with another tensor, or growing into maxima."""
+    shape, grows = var.sinfo.shape, True
     while len(readers.get(var, ())) == 1:
         var = readers[var][0]
         call = calls[var]
+        if _is_maximum(call):
+            return grows
+        grows &= _grows(call)
         if call.op.kind > FuseKind.BROADCAST or var.sinfo.shape != shape:
             return False
         if sum(not isinstance(a, graph.Constant) for a in call.args) > 1:
