@@ -92,7 +92,7 @@ OPTIMIZE: list[Pass] = [
 LOWER: list[Pass] = [
     libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, precision, strassen,
     eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify, eliminate_dead_code, shared_bytes,
-    eliminate_dead_code, grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
+    grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

@@ -244,12 +244,12 @@ class _Body:
         vectors = self.times(t.moves & frozenset([self.lane_axis]))  # beside each other
         distinct = least(t.operand.elements(extents) * vectors, each)
         inner = next((x.axis for x in reversed(self.loops) if x.axis in along and self.store is not None and x.axis not in self.store.moves), None)
-        waiting = self._waiting(t, inner, extents) * vectors * self.registers(t.moves, t.bits)
+        waiting = self._kept_for_later(t, inner, extents) * vectors * self.registers(t.moves, t.bits)
         room = most(self.target.vector_registers - kept - 2, 0.0)
         held = least(1.0, room / most(waiting, 1.0))
         return chosen(distinct < each, held * distinct + (1.0 - held) * SPILLED * each, each)
 
-    def _waiting(self, t: Touch, inner: Any, extents: Mapping[Any, Column]) -> Column:
+    def _kept_for_later(self, t: Touch, inner: Any, extents: Mapping[Any, Column]) -> Column:
         """Values of one load that wait in registers for a later step of the innermost reduction, as neighbours read there what others read before: of the
         steps between, each leaves those that are still to be read."""
         spatial = {a: n for a, n in extents.items() if self.store is not None and a in self.store.moves}

@@ -19,19 +19,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ...ir import graph
 from ...ir.dataclass import dataclass
 from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ir.op import FuseKind
-from ...ir.visit import walk
 from ...ops import make
 from ...passes import pass_
 from ...target import Target
 from ..pattern import Match
 from ..rewriter import GraphRewriter, is_call, operands, uses
+from ..tidy.dead_code import eliminate_dead_code
 from ..tidy.whole_numbers import bounds, fits
 
 _LIMITS = ("minimum", "maximum", "clip")
@@ -53,7 +53,8 @@ class Stored:
 def shared_bytes(mod: IRModule) -> IRModule:
     """Floats that were cut off to what 8 bits hold are made of 8-bit integers where they are used."""
     target = mod.attrs.get("target") or Target.host()
-    return _Shared(mod, every=target.is_bare).module()
+    made = _Shared(mod, every=target.is_bare).module()
+    return mod if made is mod else eliminate_dead_code(made)  # an operator that nobody reads would keep what it reads out of others' kernels
 
 
 class _Shared(GraphRewriter):
@@ -129,10 +130,17 @@ def _moves(call: graph.GraphExpr | None) -> float | None:
     return None if found is None else found[0] if is_call(call, "subtract") else -found[0]
 
 
+def _bindings(seq: graph.SeqExpr) -> Iterator[graph.Binding]:
+    """Of a body, and of the branches and loops in it."""
+    for binding in seq.bindings:
+        yield binding
+        for part in operands(binding.value) if isinstance(binding.value, graph.If | graph.While) else ():
+            yield from _bindings(part) if isinstance(part, graph.SeqExpr) else ()
+
+
 def _wanted(func: graph.Function, every: bool) -> dict[graph.Var, Stored]:
     """The tensors of a function that may be stored as bytes."""
-    calls = {b.var: b.value for n in walk(func.body) if isinstance(n, graph.BindingBlock) for b in n.bindings
-             if isinstance(b, graph.VarBinding) and isinstance(b.value, graph.Call)}
+    calls = {b.var: b.value for b in _bindings(func.body) if isinstance(b.value, graph.Call)}
     cut = [v for v, call in calls.items() if any(is_call(call, name) for name in _LIMITS) and v.sinfo.dtype.is_float]
     if every:
         return dict.fromkeys(cut, Stored())
