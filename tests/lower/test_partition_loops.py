@@ -15,6 +15,7 @@ from roundel.build import inspect
 from roundel.ir import IRModule, free_vars, tir
 from roundel.ir.visit import substitute, walk
 from roundel.lower.partition_loops import partition_loops
+from roundel.script import from_source
 from roundel.script import tir as T
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
@@ -92,3 +93,38 @@ def test_few_columns_beyond_whole_vectors_leave_no_guards_between_rows(func):
     found: list[bool] = []
     _asked(partition_loops(IRModule({"main": func}))["main"].body, {}, found)
     assert len(found) == 24 and sum(found) <= 4
+
+
+def _guarded(rng):
+    """Loops over tiles, one or two, with several guards, of rows, of columns and of the loops themselves, and what they compute from rows x columns of A."""
+    rows, columns, high, wide = (int(n) for n in (rng.integers(1, 40), rng.integers(1, 40), rng.integers(2, 6), rng.choice([4, 8, 16])))
+    across, down = -(-columns // wide), -(-rows // high)
+    row, column, fused = ("i", "j", False) if rng.random() < 0.5 else (f"(t // {across})", f"(t % {across})", True)
+    fewer = {"j": rng.choice([columns // wide, rng.integers(1, across + 1)]), "i": rng.choice([rows // high, rng.integers(1, down + 1)])}
+    guards = [f"{row} * {high} + r < {rows}", f"{column} * {wide} + c < {columns}", f"{row} * {high} + r >= {rng.integers(0, 2)}",
+              f"{column} < {fewer['j']}", f"{row} < {fewer['i']}", f"{column} * {wide} < {rng.integers(1, columns + 1)}"]
+    kept = [*guards[:2], *(g for g in guards[2:] if rng.random() < 0.5)]
+    rng.shuffle(kept)
+    where, kind = f"{row} * {high} + r, {column} * {wide} + c", rng.choice(["parallel", "serial"])
+    around = [f"for t in T.{kind}({across * down}):"] if fused else [f"for j in T.{kind}({across}):", f"for i in range({down}):"]
+    around += [f"for r in T.unroll({high}):", f"for c in T.{rng.choice(['vectorized', 'serial'])}({wide}):", f"if {' and '.join(kept)}:"]
+    lines = [*around, f"B[{where}] = A[{where}] + T.float32(1)"]
+    body = "\n".join("    " * (k + 1) + line for k, line in enumerate(lines))
+    shape = f'T.Buffer(({rows}, {columns}), "float32")'
+    t, r, c = np.meshgrid(np.arange(across * down), np.arange(high), np.arange(wide), indexing="ij")
+    known = {"t": t, "i": t // across, "j": t % across, "r": r, "c": c}
+    holds = np.logical_and.reduce([eval(g, known) for g in kept])
+    want = np.zeros((rows, columns), "float32")
+    want[(t // across * high + r)[holds], (t % across * wide + c)[holds]] = 1
+    return f"@T.prim_func\ndef main(A: {shape}, B: {shape}):\n{body}\n", want
+
+
+def test_loops_with_several_guards_compute_what_they_did():
+    """Guards of tiles and of the loop, which may end where a guard says."""
+    rng = np.random.default_rng(7)
+    for _ in range(80):
+        source, want = _guarded(rng)
+        mod = IRModule({"main": from_source(source)})
+        out = np.zeros_like(want)
+        rd.build(mod, threads=1)["main"](np.zeros_like(want), out)
+        np.testing.assert_array_equal(out, want, err_msg=source)
