@@ -57,32 +57,21 @@ def _fma_text(target: Target, dtype: str) -> str:
 def _read_text(target: Target) -> str:
     """Sum of n bytes as vectors, several partial sums; the whole `repeats` times."""
     lanes = target.vector_bytes // 4
-    vector, step = f"<{lanes} x float>", target.vector_bytes * _UNROLL
-    lines = [
-        "define double @loop(ptr %data, i64 %n, i64 %repeats) {",
-        "entry:",
-        "  br label %again",
-        "again:",
-        "  %r = phi i64 [0, %entry], [%r1, %round]",
-        "  br label %body",
-        "body:",
-        "  %i = phi i64 [0, %again], [%next, %body]",
-    ]
-    lines += [f"  %s{c} = phi {vector} [zeroinitializer, %again], [%y{c}, %body]" for c in range(_UNROLL)]
-    for c in range(_UNROLL):
-        lines += [
-            f"  %o{c} = add i64 %i, {c * target.vector_bytes}",
-            f"  %p{c} = getelementptr i8, ptr %data, i64 %o{c}",
-            f"  %v{c} = load {vector}, ptr %p{c}, align 64",
-            f"  %y{c} = fadd {vector} %s{c}, %v{c}",
-        ]
-    return "\n".join([*lines, *_round_lines(step), *_sum_lines("y", _UNROLL, vector, "float", lanes), "}"])
+    vector = f"<{lanes} x float>"
+    sums = [f"  %s{c} = phi {vector} [zeroinitializer, %again], [%y{c}, %body]" for c in range(_UNROLL)]
+    each = "  %v{c} = load " + vector + ", ptr %p{c}, align 64\n  %y{c} = fadd " + vector + " %s{c}, %v{c}"
+    return _sweep_text(target, sums, each, _sum_lines("y", _UNROLL, vector, "float", lanes))
 
 
 def _write_text(target: Target) -> str:
     """Vectors stored into n bytes; the whole `repeats` times."""
-    lanes = target.vector_bytes // 4
-    vector, step = f"<{lanes} x float>", target.vector_bytes * _UNROLL
+    each = f"  store <{target.vector_bytes // 4} x float> splat(float 1.0), ptr %p{{c}}, align {target.vector_bytes}"
+    return _sweep_text(target, [], each, ["  ret double 0.0"])
+
+
+def _sweep_text(target: Target, kept: list[str], each: str, done: list[str]) -> str:
+    """A loop over n bytes, `repeats` times: the lines of what it keeps from one iteration to the next, what it does with the vector at ``%p{c}``, for several
+    ``c`` in an iteration, and the lines behind it."""
     lines = [
         "define double @loop(ptr %data, i64 %n, i64 %repeats) {",
         "entry:",
@@ -92,14 +81,23 @@ def _write_text(target: Target) -> str:
         "  br label %body",
         "body:",
         "  %i = phi i64 [0, %again], [%next, %body]",
+        *kept,
     ]
     for c in range(_UNROLL):
-        lines += [
-            f"  %o{c} = add i64 %i, {c * target.vector_bytes}",
-            f"  %p{c} = getelementptr i8, ptr %data, i64 %o{c}",
-            f"  store {vector} splat(float 1.0), ptr %p{c}, align {target.vector_bytes}",
-        ]
-    return "\n".join([*lines, *_round_lines(step), "  ret double 0.0", "}"])
+        lines += [f"  %o{c} = add i64 %i, {c * target.vector_bytes}", f"  %p{c} = getelementptr i8, ptr %data, i64 %o{c}", each.format(c=c)]
+    return "\n".join([
+        *lines,
+        f"  %next = add i64 %i, {target.vector_bytes * _UNROLL}",
+        "  %more = icmp slt i64 %next, %n",
+        "  br i1 %more, label %body, label %round",
+        "round:",
+        "  %r1 = add i64 %r, 1",
+        "  %rounds = icmp slt i64 %r1, %repeats",
+        "  br i1 %rounds, label %again, label %done",
+        "done:",
+        *done,
+        "}",
+    ])
 
 
 def _panels_text(target: Target, panel: int, passes: int) -> str:
@@ -168,20 +166,6 @@ def _chain_text() -> str:
         lines += [f"  %x{c + 1} = add i64 %x{c}, %step", f"  %x{c + 2} = xor i64 %x{c + 1}, %i"]
     return "\n".join([*lines, "  %next = add i64 %i, 1", "  %more = icmp slt i64 %next, %n", "  br i1 %more, label %body, label %done", "done:",
                       "  %wide = sitofp i64 %x8 to double", "  ret double %wide", "}"])
-
-
-def _round_lines(step: int) -> list[str]:
-    """The end of a loop in steps of bytes, and of the one around it."""
-    return [
-        f"  %next = add i64 %i, {step}",
-        "  %more = icmp slt i64 %next, %n",
-        "  br i1 %more, label %body, label %round",
-        "round:",
-        "  %r1 = add i64 %r, 1",
-        "  %rounds = icmp slt i64 %r1, %repeats",
-        "  br i1 %rounds, label %again, label %done",
-        "done:",
-    ]
 
 
 def _sum_lines(name: str, count: int, vector: str, element: str, lanes: int) -> list[str]:

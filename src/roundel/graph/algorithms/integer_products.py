@@ -143,9 +143,8 @@ class _Products(GraphRewriter):
         weight, moved = found
         if data.sinfo.dtype not in self.types:
             by = graph.Constant.of(np.int32(128 if data.sinfo.dtype == "int8" else -128))
-            whole = self._floats(data)
-            wide = self.emit(make("add", self.emit(make("astype", data, dtype="int32")), by) if whole is None else
-                             make("add", whole, graph.Constant.of(whole.sinfo.dtype.numpy.type(by.data.numpy()))))
+            whole = self._floats(data) or self.emit(make("astype", data, dtype="int32"))
+            wide = self.emit(make("add", whole, graph.Constant.of(whole.sinfo.dtype.numpy.type(by.data.numpy()))))
             data = self.emit(make("astype", wide, dtype=min(self.types)))
             zero = by if zero is None else self.emit(make("add", zero, by))
         if is_call(call, "matmul"):

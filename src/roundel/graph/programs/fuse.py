@@ -381,6 +381,7 @@ def _prologues(call: _Call) -> None:
 
 
 def _widens(call: _Call) -> bool:
+    """Whether a call's result is of a wider type than all that it reads."""
     return bool(call.args) and call.info.dtype.bits > max(a.sinfo.dtype.bits for a in call.args)
 
 

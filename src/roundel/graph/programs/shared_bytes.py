@@ -63,9 +63,10 @@ class _Shared(GraphRewriter):
         self.every = every
         self.wanted: Mapping[graph.Var, Stored] = {}
         self.bytes: dict[graph.Var, tuple[graph.GraphExpr, float]] = {}  # of floats: their bytes, and by how much these are more
+        self.kept: set[graph.GraphExpr] = set()  # the bytes
 
     def function(self, func: graph.Function) -> graph.Function:
-        self.wanted, self.bytes = _wanted(func, self.every), {}
+        self.wanted, self.bytes, self.kept = _wanted(func, self.every), {}, set()
         return super().function(func) if self.wanted else func
 
     def binding(self, binding: graph.Binding) -> None:
@@ -79,13 +80,15 @@ class _Shared(GraphRewriter):
         dtype = next((d for d in ([how.dtype] if how.dtype else [INT8, UINT8]) if fits((found[0] + by, found[1] + by), d)), None)
         if dtype is not None:
             value = self.emit(make("add", made, graph.Constant.of(made.sinfo.dtype.numpy.type(by)))) if by else made
-            self.bytes[made] = self.emit(make("astype", value, dtype=str(dtype))), by
+            kept = self.emit(make("astype", value, dtype=str(dtype)))
+            self.bytes[made] = kept, by
+            self.kept.add(kept)
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         """Operands from the 8-bit tensors."""
         if is_call(call, "astype") and call.sinfo.dtype in (INT8, UINT8):
             source = self.producer(call.args[0])  # of floats that are the bytes themselves
-            if is_call(source, "astype") and source.args[0] in self._kept() and source.args[0].sinfo.dtype is call.sinfo.dtype:
+            if is_call(source, "astype") and source.args[0] in self.kept and source.args[0].sinfo.dtype is call.sinfo.dtype:
                 return source.args[0]
             made, moved = self.bytes.get(call.args[0], (None, 0.0))
             if made is not None and not moved and made.sinfo.dtype is call.sinfo.dtype:
@@ -106,11 +109,8 @@ class _Shared(GraphRewriter):
         if _grows(made):
             inner = self._maximum(call, made.args[0])
             return None if inner is None else self.emit(make(made.op.name, inner, made.args[1]))
-        kept, moved = self.bytes.get(value, (made.args[0], 0.0) if is_call(made, "astype") and made.args[0] in self._kept() else (None, 0.0))
+        kept, moved = self.bytes.get(value, (made.args[0], 0.0) if is_call(made, "astype") and made.args[0] in self.kept else (None, 0.0))
         return None if kept is None else self._floats(self.emit(make(call.op.name, kept, **dict(call.attrs))), moved, value.sinfo.dtype)
-
-    def _kept(self) -> set[graph.GraphExpr]:
-        return {made for made, _ in self.bytes.values()}
 
     def _again(self, value: graph.GraphExpr) -> graph.GraphExpr:
         made = self.bytes.get(value) if isinstance(value, graph.Var) else None

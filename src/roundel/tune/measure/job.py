@@ -80,7 +80,12 @@ class Artifact:
 
 def code_key(code: str, layouts: Mapping[int, tuple[tir.IndexMap, tuple[int, ...]]]) -> str:
     """Equal for programs whose code and layouts of constants are equal."""
-    return f"{code} {[(k, repr(m.final_indices), shape) for k, (m, shape) in sorted(layouts.items())]}"
+    return f"{code} {layouts_key(layouts)}"
+
+
+def layouts_key(layouts: Mapping[int, tuple[tir.IndexMap, tuple[int, ...]]]) -> str:
+    """Equal for equal layouts of constants."""
+    return str([(k, repr(m.final_indices), shape) for k, (m, shape) in sorted(layouts.items())])
 
 
 @dataclass(frozen=True)

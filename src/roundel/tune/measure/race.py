@@ -21,7 +21,7 @@ from ...ir.errors import RoundelError
 from .arrays import LaidOut, difference, laid_out, outputs_of, random_arguments
 from .build import opened
 from .clock import TRIES, Cores, turn
-from .job import Artifact, Failure, Job, Timed
+from .job import Artifact, Failure, Job, Timed, layouts_key
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def _reference(job: Job, reference: Artifact) -> _Known:
 
 def _laid_out(job: Job, artifact: Artifact, known: _Known) -> list[LaidOut]:
     """The arguments of each case as an artifact takes them, those of others that take them so."""
-    key = repr([(k, m.final_indices, shape) for k, (m, shape) in sorted(artifact.layouts.items())])
+    key = layouts_key(artifact.layouts)
     found = known.laid_out.pop(key, None)
     if found is None:
         found = [LaidOut.of(arguments, case, artifact, job.flushed_bytes) for arguments, case in zip(known.given, job.cases, strict=True)]
