@@ -57,6 +57,18 @@ def test_one_module_serves_every_size(node, tmp_path):
 
 
 @in_node
+@pytest.mark.parametrize("dtype", ["f", "e", "?"])
+def test_ends_of_rows_of_any_length(node, dtype, tmp_path):
+    """Masks of 32 lanes, which LLVM 22 took for masks of bytes: it aborted."""
+    nodes = [helper.make_node("Cast", ["x"], ["wide"], to=1), helper.make_node("Softmax", ["wide"], ["y"], axis=-1), helper.make_node("Not", ["b"], ["z"])]
+    model = onnx_model(nodes, {"x": (dtype, (3, "n")), "b": ("?", (3, "n"))}, {"y": ("f", (3, "n")), "z": ("?", (3, "n"))})
+    file, here = compiled(model).save(tmp_path / "m.wasm"), rd.compile(model)
+    for n in (1, 31, 33, 64, 127):
+        x = np.random.default_rng(n).standard_normal((3, n)).astype(dtype)
+        same(node.run(file, [x, x > 0]), listed(here(x, x > 0)))
+
+
+@in_node
 def test_outputs_whose_sizes_the_run_tells(node, tmp_path):
     model = onnx_model([helper.make_node("NonZero", ["x"], ["y"])], {"x": ("float32", ["n"])}, {"y": ("int64", [1, "m"])})
     file = compiled(model).save(tmp_path / "m.wasm")

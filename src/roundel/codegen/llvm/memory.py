@@ -165,19 +165,35 @@ def _masked_load(em: Emitter, e: tir.BufferLoad, access: Access) -> str:
         return _guarded_lanes(em, e, access, mask)
     if e.dtype.lanes == 1:
         return em.value(tir.IfThenElse(e.predicate, tir.BufferLoad(e.buffer, e.indices), tir.const(0, e.dtype)))
-    masks = f"<{e.dtype.lanes} x i1>"
-    if access.contiguous:
-        where = pointer(em, e.buffer, access.first)
-        name = em.declare(f"llvm.masked.load.{suffix_of(t)}.p0", t, "ptr", "i32", masks, t)
-        size = align_text(em, e.buffer, access.first, _nbytes(e.dtype)).split()[1]
-        raw = em.op(f"call {t} {name}(ptr {where}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
-    else:
-        pointers = _pointers(em, e.buffer, access)
-        ptrs = f"<{e.dtype.lanes} x ptr>"
-        name = em.declare(f"llvm.masked.gather.{suffix_of(t)}.v{e.dtype.lanes}p0", t, ptrs, "i32", masks, t)
-        size = element_bytes(e.dtype.element)
-        raw = em.op(f"call {t} {name}({ptrs} {pointers}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
+    raw, lanes = "", 0
+    for lane, dtype, part in _parts(em, e.dtype, mask):
+        piece = _masked_part(em, e.buffer, access, lane, dtype, part)
+        memory = DType("uint8") if dtype.is_bool else dtype.element
+        raw, lanes = concat(em, raw, lanes, piece, dtype.lanes, memory) if lanes else (piece, dtype.lanes)
     return em.op(f"icmp ne {t} {raw}, zeroinitializer") if e.dtype.is_bool else raw
+
+
+def _parts(em: Emitter, dtype: DType, mask: str) -> list[tuple[int, DType, str]]:
+    """What is accessed at a time with a mask: its first lane, its type, its part of the mask. WebAssembly's code generator (LLVM 22) takes masks of 32
+    and 64 lanes for comparisons of bytes, and aborts where they are not ("SETCC vector element counts must match")."""
+    if dtype.lanes not in (32, 64) or not em.platform.arch.startswith("wasm"):
+        return [(0, dtype, mask)]
+    flags = DType("bool").with_lanes(dtype.lanes)
+    return [(k, dtype.element.with_lanes(16), shuffle(em, mask, flags, range(k, k + 16))) for k in range(0, dtype.lanes, 16)]
+
+
+def _masked_part(em: Emitter, buffer: tir.Buffer, access: Access, lane: int, dtype: DType, mask: str) -> str:
+    """Loads these lanes of an access from ``lane`` on."""
+    t, masks = memory_type(dtype), f"<{dtype.lanes} x i1>"
+    if access.contiguous:
+        first = access.lane(lane)
+        where, size = pointer(em, buffer, first), align_text(em, buffer, first, _nbytes(dtype)).split()[1]
+        name = em.declare(f"llvm.masked.load.{suffix_of(t)}.p0", t, "ptr", "i32", masks, t)
+        return em.op(f"call {t} {name}(ptr {where}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
+    pointers, size = _pointers_from(em, buffer, access, lane, dtype.lanes), element_bytes(dtype.element)
+    ptrs = f"<{dtype.lanes} x ptr>"
+    name = em.declare(f"llvm.masked.gather.{suffix_of(t)}.v{dtype.lanes}p0", t, ptrs, "i32", masks, t)
+    return em.op(f"call {t} {name}({ptrs} {pointers}, i32 {size}, {masks} {mask}, {t} zeroinitializer)")
 
 
 @writes(EXPR, tir.Shuffle)
@@ -211,6 +227,15 @@ def _pointers(em: Emitter, buffer: tir.Buffer, access: Access) -> str:
     for k in range(access.lanes):
         vector = em.op(f"insertelement {t} {vector}, ptr {pointer(em, buffer, access.lane(k))}, i64 {k}")
     return vector
+
+
+def _pointers_from(em: Emitter, buffer: tir.Buffer, access: Access, lane: int, lanes: int) -> str:
+    """Of so many lanes."""
+    all_of_them, t = _pointers(em, buffer, access), f"<{access.lanes} x ptr>"
+    if lanes == access.lanes:
+        return all_of_them
+    chosen = ", ".join(f"i32 {k}" for k in range(lane, lane + lanes))
+    return em.op(f"shufflevector {t} {all_of_them}, {t} poison, <{lanes} x i32> <{chosen}>")
 
 
 def _guarded_lanes(em: Emitter, e: tir.BufferLoad, access: Access, mask: str) -> str:
@@ -304,16 +329,19 @@ def _masked_store(em: Emitter, s: tir.BufferStore, access: Access, dtype: DType,
     if _leading_lanes(s.predicate) == 1:  # LLVM 22 stores four bytes for the one of such a narrowed vector
         _plain_store(em, s.buffer, access.lane(0), dtype.element, em.op(f"extractelement {memory_type(dtype)} {value}, i64 0"))
         return
-    t, mask, masks = memory_type(dtype), em.value(s.predicate), f"<{dtype.lanes} x i1>"
-    if access.contiguous:
-        name = em.declare(f"llvm.masked.store.{suffix_of(t)}.p0", "void", t, "ptr", "i32", masks)
-        size = align_text(em, s.buffer, access.first, _nbytes(dtype)).split()[1]
-        em.line(f"call void {name}({t} {value}, ptr {pointer(em, s.buffer, access.first)}, i32 {size}, {masks} {mask})")
-        return
-    ptrs = f"<{dtype.lanes} x ptr>"
-    name = em.declare(f"llvm.masked.scatter.{suffix_of(t)}.v{dtype.lanes}p0", "void", t, ptrs, "i32", masks)
-    size = element_bytes(dtype.element)
-    em.line(f"call void {name}({t} {value}, {ptrs} {_pointers(em, s.buffer, access)}, i32 {size}, {masks} {mask})")
+    for lane, part, mask in _parts(em, dtype, em.value(s.predicate)):
+        t, masks = memory_type(part), f"<{part.lanes} x i1>"
+        memory = (DType("uint8") if dtype.is_bool else dtype.element).with_lanes(dtype.lanes)
+        piece = value if part is dtype else shuffle(em, value, memory, range(lane, lane + part.lanes))
+        if access.contiguous:
+            first = access.lane(lane)
+            name = em.declare(f"llvm.masked.store.{suffix_of(t)}.p0", "void", t, "ptr", "i32", masks)
+            size = align_text(em, s.buffer, first, _nbytes(part)).split()[1]
+            em.line(f"call void {name}({t} {piece}, ptr {pointer(em, s.buffer, first)}, i32 {size}, {masks} {mask})")
+            continue
+        ptrs, nbytes = f"<{part.lanes} x ptr>", element_bytes(dtype.element)
+        name = em.declare(f"llvm.masked.scatter.{suffix_of(t)}.v{part.lanes}p0", "void", t, ptrs, "i32", masks)
+        em.line(f"call void {name}({t} {piece}, {ptrs} {_pointers_from(em, s.buffer, access, lane, part.lanes)}, i32 {nbytes}, {masks} {mask})")
 
 
 # ---- packed types: several elements in a byte, the lowest bits first ---------------------------------------
