@@ -23,12 +23,14 @@ TYPES = {"float32": "float", "int8": "int8_t", "uint8": "uint8_t", "int32": "int
 
 @dataclass(frozen=True)
 class Microcontroller:
-    """``board``: QEMU's name; ``code`` and ``memory``: where flash and RAM begin; ``options``: what the program around the model is compiled with."""
+    """``board``: QEMU's name; ``code`` and ``memory``: where flash and RAM begin; ``options``: what the program around the model is compiled with;
+    ``tick``: nanoseconds from one tick of the timer to the next."""
 
     board: str
     code: int
     memory: int
     options: tuple[str, ...]
+    tick: float = 40.0
 
     def missing(self) -> str:
         """What has to be installed to run it; empty where all is there."""
@@ -40,8 +42,8 @@ BOARDS = {
     "cortex-m3": Microcontroller("mps2-an385", 0, 0x20000000, ("-mcpu=cortex-m3", "-mthumb")),
     "cortex-m4": Microcontroller("mps2-an386", 0, 0x20000000, ("-mcpu=cortex-m4", *_HARD)),
     "cortex-m7": Microcontroller("mps2-an500", 0, 0x60000000, ("-mcpu=cortex-m7", *_HARD)),
-    "cortex-m33": Microcontroller("mps2-an505", 0x10000000, 0x38000000, ("-mcpu=cortex-m33", *_HARD)),
-    "cortex-m55": Microcontroller("mps3-an547", 0, 0x21000000, ("-mcpu=cortex-m55", *_HARD)),
+    "cortex-m33": Microcontroller("mps2-an505", 0x10000000, 0x38000000, ("-mcpu=cortex-m33", *_HARD), 50.0),
+    "cortex-m55": Microcontroller("mps3-an547", 0, 0x21000000, ("-mcpu=cortex-m55", *_HARD), 31.25),
 }
 
 _LINKER = """\
@@ -110,7 +112,7 @@ int main(void) {{
 
 @dataclass(frozen=True)
 class Run:
-    """What a program computed, the instructions of the model's run (to 40), and the bytes of stack below the program's own."""
+    """What a program computed, the instructions of the model's run (to a tick), and the bytes of stack below the program's own."""
 
     outputs: list[np.ndarray]
     instructions: int
@@ -148,7 +150,7 @@ def run_on_board(cpu: str, made: Path, inputs: Sequence[np.ndarray], outputs: Se
         results.append(words[at : at + count].view(np.uint8)[: a.nbytes].view(a.dtype).reshape(a.shape))
         at += count
     number = lambda what: int(re.search(rf"{what} (\d+)", said)[1])
-    return Run(results, 40 * number("ticks"), number("stack"))
+    return Run(results, round(board.tick * number("ticks")), number("stack"))
 
 
 def _words(array: np.ndarray) -> str:

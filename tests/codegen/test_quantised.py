@@ -11,11 +11,11 @@ from roundel.codegen.c import quantised
 from roundel.ir import tir
 
 
-@pytest.mark.parametrize("kind", ["c", ""])
+@pytest.mark.parametrize("kind, lanes", [("c", 1), ("c -mattr=+mve.fp", 8), ("", 1)])
 @pytest.mark.parametrize("out, zero, low, high", [("int8", -128.0, -128.0, 127.0), ("int8", 3.0, 3.0, 100.0), ("uint8", 0.0, 0.0, 255.0),
                                                   ("uint8", 255.0, 0.0, 255.0), ("int8", 16384.0, -500.0, 500.0), ("int8", 0.5, -128.0, 127.0),
                                                   ("int8", -1e9, -128.0, 127.0)])
-def test_a_rounded_number_with_a_zero_point_between_limits(out, zero, low, high, kind, monkeypatch):
+def test_a_rounded_number_with_a_zero_point_between_limits(out, zero, low, high, kind, lanes, monkeypatch):
     monkeypatch.setitem(os.environ, "ROUNDEL_TEST_TARGET", kind)
     rng = np.random.default_rng(0)
     ends = [0.0, -0.0, np.nan, np.inf, -np.inf, 0.5, 1.5, 2.5, -0.5, -1.5, 32766.5, 32767.5, -32768.5, 1e9, -1e9, 3e38, 16777217.0, -16511.5,
@@ -25,7 +25,7 @@ def test_a_rounded_number_with_a_zero_point_between_limits(out, zero, low, high,
     fn = lambda x: tir.cast(tir.Min(value(x), tir.const(high, "float32")), out)
     with np.errstate(all="ignore"):
         limited = np.minimum(np.maximum(np.rint(x) + np.float32(zero), np.float32(low)), np.float32(high))
-    np.testing.assert_array_equal(elementwise(fn, x, out=out), _cut(limited, out))
+    np.testing.assert_array_equal(elementwise(fn, x, out=out, lanes=lanes), _cut(limited, out))
 
 
 @pytest.mark.parametrize("back", [False, True])

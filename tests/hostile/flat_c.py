@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random programs scheduled and lowered: the same flat loops as C, as LLVM's code and in the interpreter give the same results."""
+"""Random programs scheduled and lowered: the same flat loops as C, also with vectors, as LLVM's code and in the interpreter
+give the same results."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def attack(count: int, seed: int) -> Iterator[str]:
 
 def _unequal(batch: list[tuple[str, Drawn, Any, Any]]) -> Iterator[str]:
     flat = lower(IRModule({f"program{k}": made.with_attr("global_symbol", f"program{k}") for k, (_, _, made, _) in enumerate(batch)}))
-    ways = {"C": build(flat, "c", pipeline=()), "LLVM": build(flat, None, pipeline=()), INTERPRETED: interpret(flat)}
+    ways = {way: build(flat, target, pipeline=()) for way, target in (("C", "c"), ("C with vectors", "c -mattr=+mve.fp"), ("LLVM", None))}
+    ways[INTERPRETED] = interpret(flat)
     for k, (where, drawn, made, layouts) in enumerate(batch):
         arrays = drawn.arrays(np.random.default_rng(k))
         laid = [relayout(a, layouts[n], [x.value for x in made.buffer_params[n].shape]) if n in layouts else a for n, a in enumerate(arrays)]

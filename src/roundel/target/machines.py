@@ -167,7 +167,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "cortex-m4": _machine(_MICRO, _M4F, "dsp", 4, 10, 3, 1, 128 * K, 256 * K, 0, 0.12, 0.2, 0.2, kind="c"),
     "cortex-m7": _machine(_MICRO, _M4F, "dsp", 4, 10, 3, 1, 16 * K, 512 * K, 0, 0.4, 0.4, 0.4, kind="c"),
     "cortex-m33": _machine(_MICRO, _M33F, "dsp", 4, 10, 3, 1, 128 * K, 256 * K, 0, 0.15, 0.2, 0.2, kind="c"),
-    "cortex-m55": _machine(_MICRO, _M55F, "dsp", 4, 10, 3, 1, 128 * K, 512 * K, 0, 0.25, 0.5, 0.5, kind="c"),
+    "cortex-m55": _machine(_MICRO, _M55F, "dsp,mve.fp", 16, 8, 3, 1, 128 * K, 512 * K, 0, 0.25, 0.5, 0.5, kind="c"),
     "rv32imac": _machine(_MICRO, _RISCV_32, "", 4, 24, 30, 1, 128 * K, 256 * K, 0, 0.1, 0.2, 0.2, kind="c"),
     "rv32imafc": _machine(_MICRO, _RISCV_32, "", 4, 24, 4, 1, 128 * K, 256 * K, 0, 0.2, 0.2, 0.2, kind="c"),
     # Engines give the 16 registers of x86-64 to vectors, one excepted; a product that is not fused with its addition takes another.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Products of pairs in registers of integers: in the interpreter, and as C, which is the instructions' meaning where a compiler has none."""
+"""Sums of several products in registers of integers: in the interpreter, and as C, which is the instructions' meaning where a compiler has none."""
 
 from __future__ import annotations
 
@@ -37,24 +37,28 @@ PROGRAMS = {
 }
 
 
-def scheduled(func, **decisions):
-    return schedule_program(func.with_attr("decisions", {"sketch": "pair_products", **decisions}), Target("cortex-m4"), (1,))
+SOURCE = {"cortex-m4": "c", "cortex-m55": "c -mattr=+mve.fp"}
+"""C for this machine, in the form that it has for a processor."""
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_products_of_pairs_are_the_products(name):
+def scheduled(func, cpu="cortex-m4", **decisions):
+    return schedule_program(func.with_attr("decisions", {"sketch": "pair_products", **decisions}), Target(cpu), (1,))
+
+
+@pytest.mark.parametrize("cpu, name", [(cpu, name) for cpu in SOURCE for name in PROGRAMS])
+def test_sums_of_several_products_are_the_products(cpu, name):
     func = PROGRAMS[name]
-    made, layouts = scheduled(func)
+    made, layouts = scheduled(func, cpu)
     assert "P" not in {b.name for b in made.root_block.alloc_buffers}  # a border is no stage of its own
     agrees(func, made, layouts, interpret(IRModule({"main": made}))["main"])
-    agrees(func, made, layouts, rd.build(IRModule({"main": made}), target="c")["main"])
+    agrees(func, made, layouts, rd.build(IRModule({"main": made}), target=SOURCE[cpu])["main"])
 
 
-@pytest.mark.parametrize("rows, columns", [(1, 4), (4, 3)])
-def test_every_tile_is_the_product(rows, columns):
+@pytest.mark.parametrize("cpu, group, rows, columns", [("cortex-m4", 4, 1, 4), ("cortex-m4", 4, 4, 3), ("cortex-m55", 16, 2, 4), ("cortex-m55", 8, 1, 4)])
+def test_every_tile_is_the_product(cpu, group, rows, columns):
     func = PROGRAMS["nothing whole"]
-    made, layouts = scheduled(func, rows=rows, columns=columns)
-    agrees(func, made, layouts, rd.build(IRModule({"main": made}), target="c")["main"])
+    made, layouts = scheduled(func, cpu, group=group, rows=rows, columns=columns)
+    agrees(func, made, layouts, rd.build(IRModule({"main": made}), target=SOURCE[cpu])["main"])
 
 
 def test_what_follows_the_sums_is_computed_with_them():
@@ -68,6 +72,6 @@ def test_what_follows_the_sums_is_computed_with_them():
     assert not any(buffer.shape == wide.shape for buffer in made.root_block.alloc_buffers)
 
 
-@pytest.mark.parametrize("cpu, name", [("cortex-m3", "contraction"), ("cortex-m33", "pair_products")])
+@pytest.mark.parametrize("cpu, name", [("cortex-m3", "contraction"), ("cortex-m33", "pair_products"), ("cortex-m55", "pair_products")])
 def test_processors_that_have_the_instructions_use_them(cpu, name):
     assert schedule_program(PROGRAMS["pointwise"], Target(cpu), (1,))[0].attrs["scheduled"] == name

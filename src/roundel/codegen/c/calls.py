@@ -11,8 +11,8 @@ from ..expand.convert import narrow, widen
 from ..expand.math import EXPANSIONS
 from ..storage import element_bytes, is_packed
 from ..writes import writes
-from . import instructions, prelude
-from .expressions import base, offset, place, reinterpreted
+from . import instructions, prelude, vectors
+from .expressions import base, neighbours, offset, place, reinterpreted
 from .types import c_type, storage_float
 from .writer import CALLS, EXPR, Writer
 
@@ -285,6 +285,10 @@ def _extern(w: Writer, e: tir.Call) -> str:
 def _llvm_intrinsic(w: Writer, e: tir.Call) -> str:
     """Those of few operands and one lane that `instructions` has in C."""
     name, args = e.args[0].value, e.args[1:]
+    if name in instructions.DOTS:
+        first = [neighbours(a.value if type(a) is tir.Cast else a) for a in args[-2:]]
+        if None not in first:
+            return f"{vectors.use(w, instructions.DOTS[name])}({', '.join(f'&{place(w, a.buffer, a.indices)}' for a in first)}, {w.value(args[3])})"
     found = instructions.turned(name, args) or (name, args)
     if found[0] in instructions.IN_C:
         return f"{w.helpers.use(instructions.IN_C[found[0]])}({', '.join(map(w.value, found[1]))})"

@@ -220,13 +220,13 @@ def reinterpreted(w: Writer, e: tir.Call) -> str:
 
 def _word(w: Writer, e: tir.Call) -> str:
     """Neighbours in memory as one number of the same bytes."""
-    first = _neighbours(e.args[0])
+    first = neighbours(e.args[0])
     if first is None:
         raise w.fail("lanes that are no neighbours in memory cannot become one number in C", e, "load them by one expression, without a condition")
     return f"{w.helpers.use(prelude.word(first.dtype, e.dtype))}(&{place(w, first.buffer, first.indices)})"
 
 
-def _neighbours(e: tir.Expr) -> tir.BufferLoad | None:
+def neighbours(e: tir.Expr) -> tir.BufferLoad | None:
     """The first of the elements that a vector is loaded from, where they follow each other; several loads may be one vector."""
     parts = e.vectors if type(e) is tir.Shuffle and e.indices == tuple(range(e.dtype.lanes)) else (e,)
     firsts = []
@@ -381,4 +381,4 @@ def _joined(w: Writer, e: tir.Shuffle) -> str:
     return name
 
 
-__all__ = ["base", "converted", "offset", "place", "reinterpreted", "short"]
+__all__ = ["base", "converted", "neighbours", "offset", "place", "reinterpreted", "short"]

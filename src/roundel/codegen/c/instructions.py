@@ -32,6 +32,9 @@ IN_C = {
 }
 """Of LLVM's intrinsics, by their names: a function in C, by its name and text."""
 
+DOTS = {"llvm.arm.mve.vmldava.v16i8": "rd_dot16", "llvm.arm.mve.vmldava.v8i16": "rd_dot8"}
+"""Those of signed bytes that are neighbours in memory, in both of their last operands: functions of `vectors.h`."""
+
 
 def turned(name: str, args: tuple[tir.Expr, ...]) -> tuple[str, tuple[tir.Expr, ...]] | None:
     """The instruction that shifts its operand by itself, and that operand; None where there is none."""

@@ -10,6 +10,7 @@ is exact, as numbers that are cut off at 16 bits before the zero point is added 
 from __future__ import annotations
 
 from ...ir import tir
+from ...ir.dataclass import dataclass
 from ...ir.dtype import DType
 from . import prelude
 from .types import c_type, short
@@ -19,30 +20,48 @@ _MOST = 16384  # of zero points and limits: then what 16 bits hold, with a zero 
 _FLOAT32 = DType("float32")
 
 
+@dataclass(frozen=True)
+class Quantised:
+    """Such a cast of the float ``value``."""
+
+    value: tir.Expr
+    zero: int
+    low: int
+    high: int
+
+    @staticmethod
+    def of(e: tir.Cast) -> Quantised | None:
+        """None of other casts."""
+        if e.dtype.element not in (DType("int8"), DType("uint8")) or e.value.dtype.element is not _FLOAT32:
+            return None
+        value, low, high = e.value, *map(float, e.dtype.element.limits)
+        limited: set[type] = set()
+        while type(value) in (tir.Min, tir.Max):
+            found = _whole(value.b)
+            if found is None:
+                return None
+            if type(value) is tir.Min and not limited:
+                high = min(high, found)
+            elif type(value) is tir.Max and low <= found <= high:
+                low = found
+            else:
+                return None
+            limited.add(type(value))
+            value = value.a
+        zero = _whole(value.b) if type(value) is tir.Add else 0.0
+        value = value.a if type(value) is tir.Add else value
+        if zero is None or limited != {tir.Min, tir.Max} or type(value) is not tir.Call or value.op not in ("round", "nearbyint"):
+            return None
+        return Quantised(value.args[0], int(zero), int(low), int(high))
+
+
 def quantised(w: Writer, e: tir.Cast) -> str | None:
     """The text of such a cast; None of others."""
-    if e.dtype.element not in (DType("int8"), DType("uint8")) or e.value.dtype.element is not _FLOAT32:
-        return None
-    value, low, high = e.value, *map(float, e.dtype.element.limits)
-    limited: set[type] = set()
-    while type(value) in (tir.Min, tir.Max):
-        found = _whole(value.b)
-        if found is None:
-            return None
-        if type(value) is tir.Min and not limited:
-            high = min(high, found)
-        elif type(value) is tir.Max and low <= found <= high:
-            low = found
-        else:
-            return None
-        limited.add(type(value))
-        value = value.a
-    zero = _whole(value.b) if type(value) is tir.Add else 0.0
-    value = value.a if type(value) is tir.Add else value
-    if zero is None or limited != {tir.Min, tir.Max} or type(value) is not tir.Call or value.op not in ("round", "nearbyint"):
+    found = Quantised.of(e)
+    if found is None:
         return None
     nearest = w.helpers.use(prelude.nearest(_FLOAT32))
-    return f"{w.helpers.use(_helper(e.dtype.element, nearest))}({w.value(value.args[0])}, {zero:.0f}, {low:.0f}, {high:.0f})"
+    return f"{w.helpers.use(_helper(e.dtype.element, nearest))}({w.value(found.value)}, {found.zero}, {found.low}, {found.high})"
 
 
 def _whole(e: tir.Expr) -> float | None:

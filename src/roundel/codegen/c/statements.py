@@ -10,7 +10,7 @@ from ...ir.visit import walk
 from ...runtime.native import dlpack_code
 from ..storage import buffer_bytes, element_bytes, is_packed
 from ..writes import writes
-from . import prelude
+from . import prelude, vectors
 from .calls import operands
 from .expressions import bare, base, offset, place
 from .types import c_type
@@ -152,9 +152,10 @@ def _store(w: Writer, s: tir.BufferStore) -> None:
     if lanes == 1:
         w.line(_written(w, s, w.value(s.value)))
         return
-    held = None
-    if _disturbs(w, s, lanes):
-        held = w.array(s.value)
+    disturbs = _disturbs(w, s, lanes)
+    if vectors.stored(w, s, disturbs):
+        return
+    held = w.array(s.value) if disturbs else None
 
     def body() -> list[str]:
         text = f"{held}[l]" if held is not None else w.value(s.value)
