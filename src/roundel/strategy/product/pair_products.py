@@ -4,7 +4,7 @@
     for i, j, k: C[i, j] += int32(A[i, k]) * int32(B[k, j])          A and B signed bytes, B constant
 
 A few rows of A at a time are copied and filled up with zeros to groups of as many as an instruction multiplies: four that are widened to 16 bits, or
-sixteen bytes. Windows of convolutions are unfolded in the copy, whose borders are made there too, so that nothing else is copied. All columns pass over
+eight or sixteen bytes. Windows of convolutions are unfolded in the copy, whose borders are made there too, so that nothing else is copied. All columns pass over
 these rows, some at a time. Sums of a tile stay in registers, and go through what follows them.
 """
 
@@ -40,7 +40,6 @@ COPIED = 3.0       # instructions that copy an element
 STORED = 4.0       # ... that begin and end a sum
 STEPPED = 4.0      # ... that count an iteration over steps
 SPILLED = 4.0      # ... for each value of a step that has no register
-BESIDE = 3         # registers for two pointers and a number
 _Inner = Callable[[Any], list[Any]]
 
 
@@ -59,9 +58,9 @@ class Form:
     columns: int
     sums: int
     steps: int
-    row_loads: float
-    column_loads: float
-    products: float
+    row_loads: int
+    column_loads: int
+    products: int
     lanes: int = 1
 
 
@@ -71,13 +70,13 @@ def _halves(k: Any) -> list[Any]:
 
 def _vector(group: int) -> Form:
     inner = lambda k: [k % group]
-    return Form(f"mve.dot_{group}_i8i8i32", group, inner, inner, "", 2, 4, 8, 4, 1.0, 1.0, 1.0, lanes=4)
+    return Form(f"mve.dot_{group}_i8i8i32", group, inner, inner, "", 2, 4, 8, 4, 1, 1, 1, lanes=4)
 
 
 FORMS = (
     _vector(16),
     _vector(8),
-    Form("dsp.pairs_4_i16i8i32", 4, _halves, lambda k: _halves(k)[::-1], "int16", 4, 4, 16, 4, 2.0, 3.0, 2.0),
+    Form("dsp.pairs_4_i16i8i32", 4, _halves, lambda k: _halves(k)[::-1], "int16", 4, 4, 16, 4, 2, 3, 2),
 )
 
 
