@@ -8,11 +8,13 @@ import pytest
 
 import roundel as rd
 from roundel import te
+from roundel.interp import interpret
 from roundel.ir import IRModule, tir
 from roundel.ir.dtype import INT64
 from roundel.ir.visit import walk
 from roundel.lower import lower
 from roundel.schedule import Schedule
+from roundel.script import tir as T
 from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
@@ -109,3 +111,33 @@ def test_tiles_beyond_the_edge_are_none():
         x, out = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
         run["main"](x, out)
         np.testing.assert_array_equal(out, 2 * x + 1)
+
+
+@T.prim_func
+def chosen_rows(f: T.handle, a: T.handle, c: T.handle):
+    n = T.int64()
+    F = T.match_buffer(f, (n,), "float32")
+    A = T.match_buffer(a, (n, 4), "float32")
+    C = T.match_buffer(c, (n, 4), "float32")
+    D = T.alloc_buffer((n, 4), "float32", scope="local")
+    for io in range((n + 7) // 8):
+        for i in T.unroll(8):
+            for j in T.vectorized(4):
+                if io * 8 + i < n:
+                    D[io * 8 + i, j] = T.float32(0)
+        for i in T.unroll(8):
+            for j in T.vectorized(4):
+                if io * 8 + i < n and F[io * 8 + i] > T.float32(0):
+                    D[io * 8 + i, j] = A[io * 8 + i, j]
+        for i in T.unroll(8):
+            for j in T.vectorized(4):
+                if io * 8 + i < n:
+                    C[io * 8 + i, j] = D[io * 8 + i, j]
+
+
+@pytest.mark.parametrize("n", [1, 8, 13])
+def test_a_guard_that_loads_is_not_asked_of_rows_beyond_the_end(n):
+    rng, c = np.random.default_rng(0), np.full((n, 4), np.nan, np.float32)
+    f, a = rng.standard_normal(n).astype(np.float32), rng.standard_normal((n, 4)).astype(np.float32)
+    interpret(lower(IRModule({"main": chosen_rows})))["main"](f, a, c, n)
+    np.testing.assert_array_equal(c, np.where(f[:, None] > 0, a, 0))

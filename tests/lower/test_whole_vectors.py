@@ -137,3 +137,24 @@ def test_local_memory_is_not_read_beyond_its_end():
     a, c = np.linspace(-1, 1, 15, dtype="float32").reshape(3, 5), np.full((5, 3), np.nan, "float32")
     interpret(flat)["main"](a, c)
     np.testing.assert_allclose(c, np.exp(a * 2).T, rtol=1e-6)
+
+
+@T.prim_func
+def chosen_elements(F: T.Buffer((5,), "float32"), A: T.Buffer((3, 5), "float32"), C: T.Buffer((5, 3), "float32")):
+    for i in range(3):
+        D = T.alloc_buffer((5,), "float32", scope="local")
+        for j in range(5):
+            D[j] = T.float32(0)
+        for j in T.vectorized(8):
+            if j < 5 and F[j] > T.float32(0):
+                D[j] = A[i, j]
+        for j in range(5):
+            C[j, i] = D[j]
+
+
+def test_a_guard_that_loads_is_not_asked_beyond_the_end():
+    """What keeps the lanes within bounds goes away; the other part of the guard loads an element of each lane."""
+    flat = lowered(IRModule({"main": chosen_elements}))
+    a, f, c = np.linspace(-1, 1, 15, dtype="float32").reshape(3, 5), np.float32([1, -1, 2, 0, 3]), np.full((5, 3), np.nan, "float32")
+    interpret(flat)["main"](f, a, c)
+    np.testing.assert_array_equal(c, np.where(f > 0, a, 0).T)
