@@ -230,3 +230,16 @@ def test_loops_of_vectors_do_not_know_how_the_addresses_of_what_is_only_read_wer
     a, out = np.random.default_rng(0).standard_normal((6, 5, 16), "f"), np.zeros((6, 5, 16), "f")
     flat(program)["main"](a, out)
     np.testing.assert_array_equal(out, a * 2)
+
+
+@pytest.mark.parametrize("first, step, walking", [(0, 1, 2), (0, 2, 2), (3, 1, 0)])
+def test_pointers_walk_through_loops_of_vectors_in_webassembly(first, step, walking):
+    """One for the neighbours of each buffer, which differ by what a load can add, and none for memory that is the loop's own."""
+    A, B, C = (decl_buffer((6, 64), "float32", name) for name in "ABC")
+    i, k = var(), var("k")
+    at = lambda n: ramp(k * 8 + n, 4)
+    body = tir.seq(*(store(B, load(A, i, at(n)) * 2.0, i, at(n)) for n in (0, 4)), tir.Allocate(C, store(C, load(B, i, at(0)), i, at(0))))
+    inner = tir.For(k, c(first), c(8 - first), tir.ForKind.SERIAL, body, step=None if step == 1 else c(step))
+    (unit,) = Units(IRModule({"main": func([A, B], loop(i, 6, inner))}), MachineSpec("wasm32-unknown-unknown", "generic", "+simd128")).kernels()
+    assert len(walks := re.findall(r"(%p\d+) = phi ptr .*\[ (%v\d+), %loop\d+ \]", unit.text)) == walking
+    assert all(f"{further} = getelementptr i8, ptr {walk}, i64 {32 * step}" in unit.text for walk, further in walks)

@@ -76,8 +76,8 @@ def test_passes_whose_number_the_run_knows_share_all_lines():
         assert each * taking >= 12 and taking <= n and each * (taking - 1) < 12 and each <= 2 * -(-12 // n)
 
 
-def _symbolic(unroll):
-    n = tir.Var("n", INT64, True)
+def _symbolic(unroll, rows=None):
+    n = tir.Var("n", INT64, True) if rows is None else rows
     a, b = te.placeholder((n, 16), "float32", "A"), te.placeholder((4, 16, 16), "float32", "B")
     k = te.reduce_axis((0, 16), "k")
     c = te.compute((4, n, 16), lambda p, i, j: te.sum(a[i, k.var] * b[p, k.var, j], axis=k), "C")
@@ -93,20 +93,20 @@ def _symbolic(unroll):
     return sch.func
 
 
-def _places(stmt, known):
-    """The elements whose lines are fetched, in order."""
+def _places(stmt, known, op="prefetch"):
+    """The elements whose lines are fetched, or by which they are, in order."""
     value = lambda e: Analyzer().value(substitute(e, {v: tir.index_const(x) for v, x in known.items()}))
     kind = type(stmt)
     if kind is tir.For:
         first = value(stmt.min)
-        return [x for i in range(value(stmt.extent)) for x in _places(stmt.body, known | {stmt.loop_var: first + i})]
+        return [x for i in range(value(stmt.extent)) for x in _places(stmt.body, known | {stmt.loop_var: first + i}, op)]
     if kind is tir.Let:
-        return _places(stmt.body, known | {stmt.var: value(stmt.value)})
+        return _places(stmt.body, known | {stmt.var: value(stmt.value)}, op)
     if kind is tir.If:
-        return _places(stmt.then_case, known) if value(stmt.condition) else []
-    if kind is tir.Evaluate and type(stmt.value) is tir.Call and stmt.value.op == "prefetch":
+        return _places(stmt.then_case, known, op) if value(stmt.condition) else []
+    if kind is tir.Evaluate and type(stmt.value) is tir.Call and stmt.value.op == op:
         return [value(stmt.value.args[0].indices[0])]
-    return [x for s in stmt._below() if isinstance(s, tir.Stmt) for x in _places(s, known)]
+    return [x for s in stmt._below() if isinstance(s, tir.Stmt) for x in _places(s, known, op)]
 
 
 @pytest.mark.parametrize("unroll", [1, 4])
@@ -117,6 +117,17 @@ def test_all_lines_of_the_next_panel_are_fetched_in_however_many_passes(unroll):
     for rows in (1, 5, 11):
         lines = {x // 16 - 16 for x in _places(panel.body, {panel.loop_var: 0, n: rows})}
         assert set(range(16)) <= lines and max(lines) <= 16 + 64 + unroll
+
+
+@pytest.mark.parametrize("rows", [8, 20, 32, 100, None])
+def test_machines_without_instructions_for_it_read_each_line_of_the_next_panel_and_none_beyond_the_last(rows):
+    made = prefetch(widen_indices(lower_blocks(IRModule({"f": _symbolic(1, rows)}, {"target": Target("wasm32")}))))["f"]
+    panel, passes, *_ = [x for x in statements(made.body) if type(x) is tir.For]
+    for given in (rows,) if rows else (32, 33):
+        known = {panel.loop_var: 1} | {v: given for v in free_vars(passes.extent)}
+        assert {x // 64 for x in _places(panel.body, known, "touch")} >= set(range(32, 48))
+        assert not _places(panel.body, known)
+        assert all(0 <= x < 4096 for x in _places(panel.body, known | {panel.loop_var: 3}, "touch"))
 
 
 def _in_blocks(apart):

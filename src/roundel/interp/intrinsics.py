@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .stmt import Executor
 
 SYNCHRONOUS = frozenset(
-    "prefetch keep_order storage_sync tvm_storage_sync start_profile stop_profile assume".split()
+    "prefetch touch keep_order storage_sync tvm_storage_sync start_profile stop_profile assume".split()
 )  # no effect on lanes run in step
 
 

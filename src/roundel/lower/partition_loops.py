@@ -317,7 +317,7 @@ def _does_anything(stmt: tir.Stmt) -> bool:
     own = {n.buffer for n in statements(stmt) if type(n) is tir.Allocate}
     calls = (n.value for n in statements(stmt) if type(n) is tir.Evaluate)
     stores = any(type(n) is tir.BufferStore and n.buffer not in own for n in statements(stmt))
-    return stores or not all(type(c) is tir.Call and c.op in ("prefetch", "keep_order") for c in calls)
+    return stores or not all(type(c) is tir.Call and c.op in ("prefetch", "touch", "keep_order") for c in calls)
 
 
 def _closure(names: frozenset[Var], inner: dict[Var, tir.For]) -> list[tir.For]:

@@ -15,6 +15,10 @@ panel are slower, by up to 8 % where ResNet-18's weights come from a far cache.
 A loop between the two with the annotation ``prefetch_pass`` passes over the same elements in each of its iterations too, and multiplies P
 by its trip count.
 
+WebAssembly has no instruction for it. There the innermost loop reads (``touch``) as many bytes of the next panel in each iteration as fetch all of it in
+all passes: a read that waits for memory holds up what comes after it, so that reads are far apart, and in the order of memory, in which the hardware's
+prefetchers run ahead of all but the first in a page. Nothing beyond the buffer is read.
+
 ``prefetch_lines`` on a loop, with a value ``PrefetchLines(buffer, ahead)``: the innermost serial loop that reads ``buffer`` (inside of the
 annotated loop, or that loop itself) fetches in each iteration one line, ``ahead`` elements beyond the element that it reads first;
 successive iterations of the annotated loop fetch successive lines. This brings the next rows of a picture while the present ones are
@@ -36,13 +40,14 @@ from .statements import StatementRewriter
 
 NEAR, SECOND = 3, 2  # into all caches; into the second-level cache: of a convolution's panels, which the first does not keep until they are used
 MANY_PASSES_LINES = 2  # that an iteration fetches where passes are many
+ASSUMED_PASSES = 8
 _CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
 
 
 class _Prefetch(StatementRewriter):
     def __init__(self, target: Target) -> None:
         self.an = Analyzer()
-        self.line_bytes, self.page_bytes = target.line_bytes, target.page_bytes
+        self.line_bytes, self.page_bytes, self.has_prefetch = target.line_bytes, target.page_bytes, target.has_prefetch
         self.passes: list[tir.For] = []
         self.lines: tir.For | None = None
         self.shared: dict[tuple[int, tir.Expr], tuple[Var, Var]] = {}
@@ -60,7 +65,7 @@ class _Prefetch(StatementRewriter):
             out = self.generic(loop)
             if (self.passes or self.lines) and out.kind not in _CODE and not _serial_inside(out):
                 out = self.insert(out, self.passes) if self.passes else out
-                out = self.insert_lines(out, self.lines) if self.lines else out
+                out = self.insert_lines(out, self.lines) if self.lines and self.has_prefetch else out
         self.passes, self.lines = outer, lines
         return out if self.passes else self.sharing(out)
 
@@ -82,6 +87,8 @@ class _Prefetch(StatementRewriter):
         number, trips = passes[0].loop_var - passes[0].min, tir.index_const(given) if given else passes[0].extent
         for inner in passes[1:]:
             number, trips = number * inner.extent.value + inner.loop_var - inner.min, self.an.simplify(trips * inner.extent.value)
+        if not self.has_prefetch:
+            return self.touching(loop, flat, at if within is None else at - within, within, number, trips, ahead, step)
         lines = -(-step // line)
         if type(trips) is not tir.IntImm:
             start = at + ahead
@@ -98,6 +105,24 @@ class _Prefetch(StatementRewriter):
         where = self.an.simplify(start + ahead + turn * (count * line)) + share * line
         wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, _fetch(flat, where, cache))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))
+
+    def touching(self, loop: tir.For, flat: tir.Buffer, start: tir.Expr, within: tir.Expr | None, number: tir.Expr, trips: tir.Expr, ahead: int,
+                 step: int) -> tir.For:
+        """The loop with a read in each iteration, of a byte of the next panel. Passes whose number only the run knows are taken for `ASSUMED_PASSES`."""
+        each, extent, size = flat.dtype.storage_bits / 8, _number(loop.extent), _number(flat.shape[0])
+        passes = trips.value if type(trips) is tir.IntImm else ASSUMED_PASSES
+        moved = int(step * each)  # bytes that an iteration moves through
+        apart = -(-moved // passes)
+        if not 1 < passes <= moved or extent is None or size is None or not moved or flat.elem_offset is not None:
+            return loop
+        number = tir.floordiv(number * moved, passes) if passes > moved else tir.min_(number, passes - 1)
+        steps = number * (extent if within is None else ahead // step) + (0 if within is None else tir.floordiv(within, step))
+        nbytes = int(size * each)
+        first = self.an.simplify(tir.floordiv((start + ahead) * flat.dtype.storage_bits, 8) + steps * apart)
+        where = tir.min_(first, nbytes - extent * apart) + (loop.loop_var - loop.min) * apart
+        seen = decl_buffer((nbytes,), "uint8", flat.name, data=flat.data, scope=flat.scope)
+        read = tir.Evaluate(tir.Call("touch", (tir.BufferLoad(seen, (where,)),), DType("void")))
+        return loop.replace(body=tir.DeclBuffer(seen, tir.seq(read, loop.body)))
 
     def spread(self, loop: tir.For, flat: tir.Buffer, start: tir.Expr, number: tir.Expr, trips: tir.Expr, lines: int) -> tir.For:
         """Where passes are many, an iteration fetches one line or two. Where they are few, memory is what is waited for: fetches stand between the steps

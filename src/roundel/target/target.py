@@ -115,6 +115,11 @@ class Target(Behaviour):
         return {"arm64": "aarch64", "amd64": "x86_64"}.get(first := self.triple.split("-")[0], first)
 
     @property
+    def has_prefetch(self) -> bool:
+        """Are there instructions that fetch what will be needed later?"""
+        return not self.arch.startswith("wasm")
+
+    @property
     def is_host_like(self) -> bool:
         """Is it a CPU that LLVM generates code for (not a device that needs a host)?"""
         return self.kind in ("llvm", "c")

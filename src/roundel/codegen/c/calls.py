@@ -265,7 +265,7 @@ def _access_ptr(w: Writer, e: tir.Call) -> str:
     return f"(void *)((char *){w.value(e.args[1])} + {bytes_})"
 
 
-@writes(CALLS, "prefetch", "keep_order", "assume")
+@writes(CALLS, "prefetch", "touch", "keep_order", "assume")
 def _hint(w: Writer, e: tir.Call) -> str:
     """What tells a processor or a compiler how to be faster is left to the C compiler."""
     return ""

@@ -145,22 +145,29 @@ def pointer(em: Emitter, buffer: tir.Buffer, where: Linear) -> str:
     known = em.values.group(NOWHERE)
     hit = known.get((base, unit, constant))
     if hit is None:
-        nbytes = constant * (8 if unit == "ptr" else int(unit[1:]) // 8)
+        nbytes = constant * _unit_bytes(unit)
         flag = "nuw " if 0 < nbytes <= _BELOW else ""  # else WebAssembly adds it apart: offsets of its loads do not wrap
         hit = known[base, unit, constant] = em.op(f"getelementptr {flag}{unit}, ptr {base}, i64 {constant}")
     return hit
+
+
+def _unit_bytes(unit: str) -> int:
+    return 8 if unit == "ptr" else int(unit[1:]) // 8
 
 
 def _add_terms(em: Emitter, base: str, depth: int, unit: str, terms: dict[tir.Expr, int], own: int | None) -> str:
     """The pointer with terms added, each group of them where its variables are bound. What is added outside of the scope ``own`` is hidden from inside."""
     groups = _group(em, terms)
     for position, (level, items) in enumerate(groups):
-        depth = max(depth, level)
+        comes_in, depth = depth < level, max(depth, level)
         if depth >= len(em.scopes):
             base = em.op(f"getelementptr {unit}, ptr {base}, i64 {_scaled_sum(em, items)}")
             continue
         scope, key = em.scopes[depth], (base, unit, *items, depth)
         hit = scope.cache.get(key)
+        if hit is None and comes_in and (walk := scope.walk) is not None and len(items) == 1 and items[0][0] is walk.var:
+            hit = scope.cache[key] = "%" + em.name("p")
+            walk.pointers.append((hit, base, items[0][1] * walk.step * _unit_bytes(unit)))
         if hit is None:
             saved, em.out = em.out, scope.prelude
             hit = scope.cache[key] = em.op(f"getelementptr {unit}, ptr {base}, i64 {_scaled_sum(em, items)}")

@@ -58,11 +58,23 @@ def hoistable(e: tir.Expr) -> bool:
 
 
 @dataclass
+class Walk:
+    """A loop from 0 on whose pointers go along with its variable, which grows by ``step``: of each one its register, where it begins, and how many bytes
+    it goes on by from one iteration to the next. Engines of WebAssembly make neither of sums of a pointer and a multiple of the variable."""
+
+    var: tir.Var
+    step: int
+    pointers: list[tuple[str, str, int]] = field(default_factory=list)
+
+
+@dataclass
 class Scope:
-    """Where a variable is bound: ``prelude`` is the place right behind, ``cache`` what was written there."""
+    """Where a variable is bound: ``prelude`` is the place right behind, ``cache`` what was written there, ``walk`` says whether it is of a loop whose
+    pointers go along."""
 
     prelude: list
     cache: dict[Any, str] = field(default_factory=dict)
+    walk: Walk | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,11 @@ class Platform:
     def is_x86(self) -> bool:
         """Whether the machine is an x86, of 32 or 64 bits."""
         return self.arch in ("x86_64", "i386", "i686", "amd64")
+
+    @property
+    def is_wasm(self) -> bool:
+        """Whether it is WebAssembly, which engines compile further."""
+        return self.arch.startswith("wasm")
 
     @property
     def converts_float16(self) -> bool:

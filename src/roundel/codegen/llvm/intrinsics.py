@@ -428,10 +428,18 @@ def _access_ptr(em: Emitter, e: tir.Call) -> str:
 
 @writes(CALLS, "prefetch")
 def _prefetch(em: Emitter, e: tir.Call) -> str:
+    if em.platform.is_wasm:  # which has no such instruction
+        return ""
     numbers = [a.value for a in e.args[1:] if type(a) is tir.IntImm] + [0, 3][len(e.args) - 1 :]
     name = em.declare("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
     where = _address_of(em, e) if type(e.args[0]) is tir.BufferLoad else em.value(e.args[0])
     em.line(f"call void {name}(ptr {where}, i32 {numbers[0]}, i32 {numbers[1]}, i32 1)")
+    return ""
+
+
+@writes(CALLS, "touch")
+def _touch(em: Emitter, e: tir.Call) -> str:
+    em.op(f"load volatile i8, ptr {_address_of(em, e)}, align 1")
     return ""
 
 

@@ -10,7 +10,7 @@ from ...ir.errors import BuildError
 from ...ir.visit import statements
 from ..storage import buffer_bytes
 from ..writes import writes
-from .emitter import CALLS, STMT, Emitter, hoistable
+from .emitter import CALLS, STMT, Emitter, Walk, hoistable
 from .types import llvm_type
 
 STACK_LIMIT = 64 * 1024  # bytes of one allocation that may lie on the stack
@@ -49,6 +49,8 @@ def _for(em: Emitter, s: tir.For) -> None:
     end = em.value(tir.cast(tir.add(s.min, s.extent), s.loop_var.dtype))
     by = str(step) if step is not None else em.value(tir.cast(s.step, s.loop_var.dtype))
     loop, done, ahead = em.name("loop"), em.name("done"), em.block
+    is_inner = _is_inner(s.body)
+    walk = Walk(s.loop_var, step) if is_inner and step and low == "0" and em.platform.is_wasm else None
     if count is None:
         em.branch(em.op(f"icmp slt {t} {low}, {end}"), loop, done)
     else:
@@ -57,15 +59,19 @@ def _for(em: Emitter, s: tir.For) -> None:
     counter = "%" + em.name("i")
     lines, slot = em.out, len(em.out)
     lines.append("")
-    em.open_scope()
+    em.open_scope().walk = walk
     em.bind(s.loop_var, counter)
-    outer, em.inner = em.inner, len(em.scopes) - 1 if _is_inner(s.body) else None
+    outer, em.inner = em.inner, len(em.scopes) - 1 if is_inner else None
     em.statement(s.body)
     em.inner = outer
     em.close_scope()
     em.values.clear()
     following = em.op(f"add nsw {t} {counter}, {by}")
-    lines[slot] = f"  {counter} = phi {t} [ {low}, %{ahead} ], [ {following}, %{em.block} ]"
+    begun = [f"  {counter} = phi {t} [ {low}, %{ahead} ], [ {following}, %{em.block} ]"]
+    for register, start, nbytes in walk.pointers if walk is not None else ():
+        further = em.op(f"getelementptr i8, ptr {register}, i64 {nbytes}")
+        begun.append(f"  {register} = phi ptr [ {start}, %{ahead} ], [ {further}, %{em.block} ]")
+    lines[slot] = begun
     em.branch(em.op(f"icmp slt {t} {following}, {end}"), loop, done, ", !llvm.loop !4" if s.annotations.get(INTERLEAVE) == 1 else "")
     em.start(done)
 

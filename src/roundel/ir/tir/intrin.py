@@ -61,6 +61,7 @@ _define("undef", 0, result="int32", doc="any value; of another type than int32 w
 _define("address_of", 1, result="handle", doc="pointer to the element that the operand (a BufferLoad) names")
 _define("access_ptr", -1, Effect.OPAQUE, "handle", "(type, data, offset, extent, rw mask): a pointer handed to external code")
 _define("prefetch", -1, Effect.OPAQUE, "void", "(load, rw, locality): hint that the loaded place is needed soon")
+_define("touch", 1, Effect.OPAQUE, "void", "(load): the place is read, and so is near when it is needed: for machines without instructions for prefetch")
 _define("keep_order", 0, Effect.OPAQUE, "void", "no load is made one with a load on the other side, nor moved across; no instruction")
 _define("call_extern", -1, Effect.OPAQUE, "explicit", "(name, operands...): call of a C function")
 _define("call_pure_extern", -1, Effect.PURE, "explicit", "(name, operands...): call of a C function without effects")
