@@ -125,6 +125,20 @@ def test_vectors_beside_each_other_load_windows_of_their_own(neighbours, vectors
     assert sketch.expected(choice) == pytest.approx(expected_cycles(sketch.schedule(choice).func, target, cores=1), rel=0.2)
 
 
+@pytest.mark.parametrize("cpu", ["znver4", "x86-64-v3"])
+def test_neighbours_share_the_tests_of_a_largest_number(cpu):
+    """Whether an element is a number is tested once for all windows that it is in, and as long as registers hold the answers."""
+    x = te.placeholder((4, 34, 66), "float32", "X")
+    h, w = (te.reduce_axis((0, 5), name) for name in "hw")
+    func = te.create_prim_func([x, te.compute((4, 30, 62), lambda c, i, j: te.max(x[c, i + h, j + w], axis=[h, w]), "largest")])
+    target = Target(cpu, cores=1)
+    sketch = windows(Program(func, target))[0]
+    expected = {n: sketch.expected({"neighbours": n, "vectors": 1, "straight": 2, "order": 0}) for n in (1, 5, 10)}
+    assert expected[5] < 0.9 * expected[1] and expected[5] < 0.95 * expected[10]
+    scheduled = sketch.schedule({"neighbours": 5, "vectors": 1, "straight": 2, "order": 0}).func
+    assert expected[5] == pytest.approx(expected_cycles(scheduled, target, cores=1), rel=0.2)
+
+
 @pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.parametrize("cpu", ["znver5", "x86-64-v3", "neoverse-n1"])
 def test_a_sketch_expects_the_time_of_all_blocks(name, cpu):

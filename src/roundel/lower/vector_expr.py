@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from roundel.arith import Analyzer
 from roundel.ir import Rewriter, Var, free_vars, on, tir
@@ -177,12 +178,11 @@ class Widen(Rewriter):
             return tir.IfThenElse(self.rewrite(e.condition), a, b)
         with self.under(varying):
             a = as_vector(self.rewrite(e.true_value), self.lanes)
-        if uniform is None:
-            with self.under(tir.logical_not(varying)):
-                b = as_vector(self.rewrite(e.false_value), self.lanes)
-            return tir.Select(as_vector(self.rewrite(varying), self.lanes), a, b)
-        b = as_vector(self.rewrite(e.false_value), self.lanes)
-        return tir.IfThenElse(self.rewrite(uniform), tir.Select(as_vector(self.rewrite(varying), self.lanes), a, b), b)
+            is_masked = type(a) is tir.BufferLoad and a.predicate is self.mask
+        with self.under(tir.logical_not(varying)) if uniform is None else nullcontext():
+            b = as_vector(self.rewrite(e.false_value), self.lanes)
+        either = a if is_masked and _is_zero(e.false_value) else tir.Select(as_vector(self.rewrite(varying), self.lanes), a, b)
+        return either if uniform is None else tir.IfThenElse(self.rewrite(uniform), either, b)
 
     @on(tir.BufferLoad)
     def _load(self, load: tir.BufferLoad) -> tir.Expr:
@@ -271,6 +271,11 @@ class Widen(Rewriter):
         if self.varies(e):
             raise CannotWiden
         return e
+
+
+def _is_zero(e: tir.Expr) -> bool:
+    """Whether a value is what lanes of a masked load are that are not read."""
+    return type(e) in (tir.IntImm, tir.FloatImm) and e.value == 0 and math.copysign(1, e.value) > 0
 
 
 def _falling(condition: tir.Expr, var: Var) -> bool:

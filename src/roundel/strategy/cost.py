@@ -24,7 +24,7 @@ from ..ir import tir
 from ..target import Target
 from ..target.target import L2, L3, MEMORY
 from .nest import Nest, chosen, differs, least, most
-from .statements import LANES, UNROLLED, Column, Loop, Statement, Touch, number, statements
+from .statements import LANES, UNROLLED, Column, Loop, Operation, Statement, Touch, number, statements
 
 NEAR = 8          # elements between neighbours, no more than there are lanes, up to which a few vectors hold all lanes
 SHARPNESS = 6.0   # of the maximum of limits: two that are near each other cost more than either
@@ -217,12 +217,12 @@ class _Body:
         loads: Column = 0.0
         stores: Column = 0.0
         kept: Column = 0.0
-        for o in self.s.operations:
-            arithmetic = arithmetic + o.instructions * self.times(o.moves) * self.registers(o.moves, o.bits)
         moves = self.store.moves if self.store is not None else frozenset()
         for t in self.s.touches:
             if t.register:  # of what is loaded from registers, those of one step
                 kept = kept + self.times(t.moves if t.is_store else t.moves & moves) * self.registers(t.moves, t.bits)
+        for o in self.s.operations:
+            arithmetic = arithmetic + o.instructions * self._computed(o, kept) * self.registers(o.moves, o.bits)
         for t in self.s.touches:
             if t.register:
                 continue
@@ -234,8 +234,14 @@ class _Body:
             arithmetic = arithmetic + self.times(t.moves) * shuffled
         return arithmetic, loads, stores, kept, self._folded()
 
-    def _distinct(self, t: Touch, kept: Column) -> Column:
-        """Loads of different values: neighbours of overlapping windows share some, where registers hold them."""
+    def _computed(self, o: Operation, kept: Column) -> Column:
+        """How many different values of an operation: of what is shared, one."""
+        read = next((t for t in self.s.touches if t.buffer is o.source and t.moves == o.moves and not (t.is_store or t.register)), None)
+        if o.source is None or read is None:
+            return self.times(o.moves)
+        return self._distinct(read, kept, self.target.mask_registers if o.is_test else 0)
+
+    def _distinct(self, t: Touch, kept: Column, masks: int = 0) -> Column:
         each = self.times(t.moves)
         along = [a for a in t.moves & self.unrolled if a != self.lane_axis]
         if not any(len(s.keys() & set(along)) > 1 for _, s in t.operand.sides if s):
@@ -245,7 +251,9 @@ class _Body:
         distinct = least(t.operand.elements(extents) * vectors, each)
         inner = next((x.axis for x in reversed(self.loops) if x.axis in along and self.store is not None and x.axis not in self.store.moves), None)
         waiting = self._kept_for_later(t, inner, extents) * vectors * self.registers(t.moves, t.bits)
-        room = most(self.target.vector_registers - kept - 2, 0.0)
+        if not self.target.mask_registers and any(o.is_test and o.source is t.buffer for o in self.s.operations):
+            waiting = 2 * waiting  # what the test said waits as well
+        room = masks or most(self.target.vector_registers - kept - 2, 0.0)
         held = least(1.0, room / most(waiting, 1.0))
         return chosen(distinct < each, held * distinct + (1.0 - held) * SPILLED * each, each)
 

@@ -63,11 +63,14 @@ class Touch:
 
 @dataclass(frozen=True)
 class Operation:
-    """Instructions that compute one value of a statement, for a vector or a scalar."""
+    """Instructions that compute one value of a statement, for a vector or a scalar. ``source``: the buffer of the one load that it is computed of alone:
+    once for neighbours whose windows share what they read. ``is_test``: it says which lanes of that load are numbers."""
 
     instructions: float
     moves: frozenset[Any]
     bits: int
+    source: Any = None
+    is_test: bool = False
 
 
 @dataclass(frozen=True)
@@ -426,8 +429,28 @@ class _Accesses:
             inner = [] if type(e) is tir.BufferLoad else children(e)
             return inner if fused is None else [*(x for x in inner if x is not fused), fused.a, fused.b]
 
-        counts = ((e, self._instructions(e, has_guards)) for e in each([self.site.store.value], parts))
-        return tuple(Operation(count, self.moves(e), e.dtype.bits) for e, count in counts if count)
+        found = []
+        for e in each([self.site.store.value], parts):
+            tested, tests = self._tests(e)
+            if tests:
+                found.append(Operation(tests, self.moves(tested), e.dtype.bits, self._source(tested), is_test=True))
+            if count := self._instructions(e, has_guards) - tests:
+                found.append(Operation(count, self.moves(e), e.dtype.bits, self._source(e)))
+        return tuple(found)
+
+    def _tests(self, e: tir.Expr) -> tuple[tir.Expr, float]:
+        """The operand of a largest or smallest number that is tested for being one before the choice, and how many instructions that takes: of what was
+        stored before it is known."""
+        if type(e) not in (tir.Max, tir.Min) or not e.dtype.is_float:
+            return e, 0.0
+        own = self.site.store.buffer
+        operand = next((x for x in (e.a, e.b) if type(x) is not tir.BufferLoad or x.buffer is not own), e.b)
+        return operand, self.reader.target.ordered_instructions - 1.0
+
+    def _source(self, e: tir.Expr) -> Any:
+        """The buffer of the only load that a value depends on, where it depends on nothing else."""
+        loads = [x for x in each([e], _usual_parts) if type(x) is tir.BufferLoad]
+        return loads[0].buffer if len(loads) == 1 and self.moves(e) == self.moves(loads[0]) else None
 
     def _instructions(self, e: tir.Expr, has_guards: bool) -> float:
         """Of one node, as a mean over the iterations."""

@@ -198,6 +198,11 @@ class Target(Behaviour):
         return self.has("avx")
 
     @property
+    def mask_registers(self) -> int:
+        """Those that hold what a comparison of vectors says, one bit for each lane; 0: it is a vector itself."""
+        return 7 if self.has("avx512f") else 0
+
+    @property
     def folds_broadcasts(self) -> bool:
         """Whether such an operand may be one element for all lanes."""
         return self.has("avx512f")

@@ -44,3 +44,15 @@ def test_products_of_any_size(target, turned):
         for func in lower(IRModule({"main": scheduled}, {"target": target})).functions.values():
             for name, stride in strides_in_registers(func):
                 assert stride == 1, f"{scheduled.attrs['scheduled']} for {rows} x {columns} x {reduced} reads every {stride}-th element of {name}"
+
+
+@pytest.mark.parametrize("columns, vectors, lanes", [(77, 5, 16), (19, 2, 16), (11, 3, 4)])
+def test_one_panel_of_constants_consists_of_whole_vectors(columns, vectors, lanes):
+    """Few columns, of which the last vector is not full, are filled up as more of them are: no load is masked."""
+    target = Target("znver4" if lanes == 16 else "neoverse-v1")
+    func = linear(10, columns, 9, False).with_attr("decisions", {"rows": 5, "vectors": vectors, "lanes": lanes})
+    scheduled, layouts = schedule_program(func, target, (1, 2))
+    assert scheduled.attrs["scheduled"] == "contraction" and list(layouts) == [1]
+    flat = lower(IRModule({"main": scheduled}, {"target": target}))
+    weights = [n for f in flat.functions.values() for n in walk(f.body) if type(n) is tir.BufferLoad and n.buffer.name == "W"]
+    assert weights and all(n.predicate is None and n.dtype.lanes == lanes for n in weights)

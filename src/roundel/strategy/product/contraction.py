@@ -99,7 +99,8 @@ def _scheduled(sch: Schedule, choice: dict[str, int], plan: Plan, target: Target
 
 
 def _pack(sch: Schedule, c: Contraction, tile: Tile, target: Target) -> dict[int, tir.IndexMap]:
-    """A constant vector operand goes into panels as wide as the tile, so that the reduction streams through it."""
+    """A constant vector operand goes into panels as wide as the tile, so that the reduction streams through it. One panel is enough for few columns, where
+    its rows end in a vector that is not full: filled up, they are read without a mask, each vector from one line."""
     params = sch.func.buffer_params
     buffer = c.vector.buffer
     width = tile.vectors * tile.lanes
@@ -108,8 +109,11 @@ def _pack(sch: Schedule, c: Contraction, tile: Tile, target: Target) -> dict[int
     extent = extent_of(axis)
     if c.is_data or extent is None or c.vector.indices[-1] is not axis.var:
         return {}
-    if extent > width and all(c.extent(k) == 1 for k in c.columns) and buffer.ndim == len(c.reduce) + len(c.columns) + 1:
+    is_alone = all(c.extent(k) == 1 for k in c.columns) and buffer.ndim == len(c.reduce) + len(c.columns) + 1
+    if extent > width and is_alone:
         panels = lambda *i: (i[-1] // width, *i[:-1], i[-1] % width)
+    elif extent % tile.lanes and tile.vectors > 1 and tile.rows > 1 and is_alone:
+        panels = lambda *i: (i[-1] // width, *i[:-1], i[-1] % width // tile.lanes, i[-1] % tile.lanes)
     elif extent == tile.lanes and tile.vectors > 1 and c.columns and c.vector.indices[0] is c.info.block.iter_vars[c.columns[-1]].var:
         panels = lambda *i: (i[0] // tile.vectors, *i[1:-1], i[0] % tile.vectors, i[-1])
     else:
