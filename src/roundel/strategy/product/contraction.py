@@ -272,7 +272,7 @@ def _over_threads(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
         panel = math.prod(n.value for n in weights.shape[1:])
         sch.annotate(rows[0], PREFETCH, Prefetch(weights.name, panel, step=choice["unroll"] * tile.vectors * tile.lanes))
     work = _cycles(c, tile) * product([loop_extent(sch, x) for x in outside[count:]], ASSUMED_TILES)
-    if weights is not None:  # every panel comes from memory
+    if weights is not None and panels.shape[0].value > 1:  # every panel comes from memory
         work = max(work, _panel_cycles(c, tile, 1, target))
     if is_little(sch, outside[:count], work, target):
         return {}
