@@ -99,7 +99,7 @@ TABLE: dict[str, Annotation] = {
                          lambda v: isinstance(v, tuple) and 3 <= len(v) <= 6 and isinstance(v[0], str) and all(map(_count, v[1:])) and v[2] > 0,
                          "strategy/", "lower/prefetch",
                          "The innermost serial loop inside fetches what the code after the annotated loop will read, a share in each iteration."),
-    PREFETCH_PASS: Annotation("a loop inside of one with prefetch", "True", _flag, "strategy/transform", "lower/prefetch",
+    PREFETCH_PASS: Annotation("a loop inside of one with prefetch", "True", _flag, "strategy/", "lower/prefetch",
                               "Each of its iterations passes over the same elements again, and counts as a pass of its own."),
     PREFETCH_LINES: Annotation("a loop", "PrefetchLines(buffer, ahead)",
                                lambda v: isinstance(v, tuple) and len(v) == 2 and isinstance(v[0], str) and _count(v[1]),

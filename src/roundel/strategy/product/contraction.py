@@ -13,13 +13,13 @@ wide as the tile; elementwise operators after the product are computed when a ti
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...ir import tir
-from ...ir.annotations import PREFETCH, PREFETCH_LINES, Prefetch, PrefetchLines
+from ...ir.annotations import PREFETCH, PREFETCH_LINES, PREFETCH_PASS, Prefetch, PrefetchLines
 from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
@@ -276,10 +276,10 @@ def _over_threads(sch: Schedule, c: Contraction, tile: Tile, choice: Mapping[str
         work = max(work, _panel_cycles(c, tile, 1, target))
     if is_little(sch, outside[:count], work, target):
         return {}
+    passes = product([loop_extent(sch, x) for x in rows if x in outside[:count]], 0)
     whole = sch.fuse(*outside[:count]) if count > 1 else outside[0]
     if has_next and rows and not is_product:
-        tiles = 1 if count < len(outside) else -(-(c.extent(c.rows[-1]) or 1) // tile.rows)
-        _prefetch(sch, c, tile, tiles, whole, weights, choice["unroll"])
+        _prefetch(sch, c, tile, passes, whole, outside[count:], weights, choice["unroll"])
     return parallelize(sch, whole, work, target, CHUNKS * target.cores if few else None)
 
 
@@ -329,14 +329,15 @@ def _in_registers(sch: Schedule, c: Contraction, operand: int, tile: Tile, as_gi
     return panel
 
 
-def _prefetch(sch: Schedule, c: Contraction, tile: Tile, tiles: int, loop: Any, packed: tir.Buffer, unroll: int) -> None:
-    """While the rows run over one panel of a convolution's weights, the next one comes from memory. ``tiles``: of rows, that are
-    iterations of the loop."""
+def _prefetch(sch: Schedule, c: Contraction, tile: Tile, passes: int, loop: Any, inside: Sequence[Any], packed: tir.Buffer, unroll: int) -> None:
+    """While the rows run over one panel of a convolution's weights, the next one comes from memory. ``passes``: over a panel, that are iterations of the
+    loop; the loops over rows ``inside`` of it pass over the panel as often as they run."""
     width = tile.vectors * tile.lanes
     panel = product([c.extent(k) for k in c.reduce], 0) * width
-    rows = [c.extent(r) for r in c.rows]
-    if panel and None not in rows:
-        sch.annotate(loop, PREFETCH, Prefetch(packed.name, panel, step=unroll * width, passes=math.prod(rows[:-1]) * tiles))
+    if panel and passes and None not in [c.extent(r) for r in c.rows]:
+        sch.annotate(loop, PREFETCH, Prefetch(packed.name, panel, step=unroll * width, passes=passes))
+        for x in inside:
+            sch.annotate(x, PREFETCH_PASS, True)
 
 
 def _fetch_rows(sch: Schedule, c: Contraction, loops: list[Any], choice: Mapping[str, int], target: Target) -> None:
