@@ -47,6 +47,19 @@ def together(sch: Schedule, loops: Sequence[Any]) -> int:
     return 1
 
 
+def as_few(sch: Schedule, loops: Sequence[Any], cycles_per_iteration: float, target: Target) -> int:
+    """How many of these loops, the outermost first, to fuse and run in parallel: as many as keep all cores busy, with iterations no longer than what a thread
+    should take at once. An iteration of more of them would begin with finding out which one of each loop it is."""
+    extents = [loop_extent(sch, loop) for loop in loops]
+    for count in range(1, len(loops)):
+        outside, inside = extents[:count], extents[count:]
+        if None in (*outside, *inside):
+            break
+        if math.prod(outside) >= 4 * target.cores and cycles_per_iteration * math.prod(inside) <= target.region_cycles:
+            return count
+    return len(loops)
+
+
 def worth_a_thread(cycles_per_iteration: float, target: Target) -> int:
     """So many iterations a thread should take at once."""
     return max(1, round(target.region_cycles / max(cycles_per_iteration, 1e-3)))

@@ -19,12 +19,14 @@ from ...ir.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..match.accesses import BlockInfo, blocks_of, conditional, extent_of, product, vector_lanes
-from ..parallelism import is_little, loop_extent, parallelize
+from ..parallelism import as_few, is_little, loop_extent, parallelize
 from ..pointwise.elementwise import cycles_beside, schedule_spatial
 from ..product.contraction import store_of
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .windows_candidates import candidates
+
+ASSUMED_GROUPS = 16  # of results, where sizes are symbolic
 
 
 @rule
@@ -110,8 +112,9 @@ def _schedule(sch: Schedule, info: BlockInfo, lanes: int, choice: Mapping[str, i
     at = _before_tails(sch, info, outer, count, choice["vectors"] * lanes, first, target)
     if conditional(info) and len(info.spatial) > 2:  # neighbours at the border are cut off their loop
         at = min(at, first + len(info.spatial) - 2)
+    at = as_few(sch, outer[:at], work * product([loop_extent(sch, x) for x in outer[at:]], ASSUMED_GROUPS), target)
     whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
-    return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], 16), target)
+    return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], ASSUMED_GROUPS), target)
 
 
 def _skip_border(sch: Schedule, block: Any, info: BlockInfo, looping: Sequence[Any]) -> None:
@@ -133,7 +136,7 @@ def _before_tails(sch: Schedule, info: BlockInfo, outer: list[Any], count: int, 
     last, beside = extent_of(info.spatial[-1]) or 0, (extent_of(info.spatial[-2]) or 0) if len(info.spatial) > 1 else 0
     places = [first + len(info.spatial) - 2] if count > 1 and beside % count else []
     places += [len(info.spatial) - 1] if not first and len(outer) == len(info.spatial) and last % width else []
-    return next((k for k in places if k and product([loop_extent(sch, x) for x in outer[:k]], 16) >= 4 * target.cores), len(outer))
+    return next((k for k in places if k and product([loop_extent(sch, x) for x in outer[:k]], ASSUMED_GROUPS) >= 4 * target.cores), len(outer))
 
 
 def _straight(sch: Schedule, block: Any, depth: int, lanes: int) -> None:
