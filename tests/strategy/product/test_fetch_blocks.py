@@ -43,6 +43,7 @@ def test_tiles_of_rows_take_turns_to_fetch_the_next_panel(rows):
     made, layouts = schedule_program(pinned, FIXED, (1,))
     assert made.attrs["scheduled"] == "contraction" and layouts
     flat = lower(IRModule({"main": made}, {"target": FIXED}))
-    inner = [x for f in flat.functions.values() for x in statements(f.body) if type(x) is tir.For and not any(type(y) is tir.For and y is not x for y in statements(x.body))]
+    loops = [x for f in flat.functions.values() for x in statements(f.body) if type(x) is tir.For]
+    inner = [x for x in loops if not any(type(y) is tir.For and y is not x for y in statements(x.body))]
     fetches = [sum(type(n) is tir.Call and n.op == "prefetch" for n in walk(x.body)) for x in inner]
     assert set(fetches) <= {0, 1} and 1 in fetches
