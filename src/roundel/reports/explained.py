@@ -44,9 +44,10 @@ class Explained:
 
     @property
     def pins(self) -> dict[str, dict[str, Any]]:
-        """What asks for all these kernels as they are: a mapping for ``rd.compile(choices=...)``."""
-        places = [row["pin_at"] for row in self.kernels]
-        return {row["pin_at"] if places.count(row["pin_at"]) == 1 else row["kernel"]: row["pin"] for row in self.kernels}
+        """What asks for all these kernels as they are: a mapping for ``rd.compile(choices=...)``; of a compiled model whose source is not there, none."""
+        known = [row for row in self.kernels if "pin" in row]
+        places = [row["pin_at"] for row in known]
+        return {row["pin_at"] if places.count(row["pin_at"]) == 1 else row["kernel"]: row["pin"] for row in known}
 
     def text(self, kernel: str, form: str = "script") -> str:
         """A kernel as scheduled, in ``script``, as LLVM text (``llvm``) or assembly (``asm``). Raises OptionError for other names, and where only a

@@ -8,6 +8,7 @@ from roundel.graph.programs.legalize import decompose, legalize
 from roundel.graph.tidy.dead_code import eliminate_dead_code
 from roundel.host.lower_host import lower_host
 from roundel.ir import Var, graph
+from roundel.ir.constants import ConstData
 from roundel.ir.dtype import INT64
 from roundel.ops import make
 
@@ -62,6 +63,17 @@ def test_a_small_operand_is_not_computed_again_for_every_element():
 
     mod = function([graph.TensorInfo((100, 8), "float32"), graph.TensorInfo((8,), "float32")], body)
     assert len(calls(_lower(mod))) == 2
+
+
+def test_every_parameter_has_a_name_of_its_own():
+    def body(bb, x):
+        once, twice = (graph.Constant(ConstData(np.full((8,), n, "float32")), graph.TensorInfo((8,), "float32")) for n in (1, 2))
+        return make("add", bb.emit(make("multiply", x, once)), twice)
+
+    fused = _lower(function([graph.TensorInfo((100, 8), "float32")], body))
+    (call,) = calls(fused)
+    names = [b.name for b in fused[call].buffer_params]
+    assert len(names) == 4 and len(set(names)) == 4
 
 
 def test_one_program_used_twice_in_a_group_is_copied():

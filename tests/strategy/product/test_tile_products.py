@@ -142,7 +142,7 @@ def test_registers_are_shaped_once_for_each_share_of_a_loop_and_released():
     text = flat.script()
     assert text.count("ldtilecfg") == text.count("tilerelease") == 1
     (task,) = [f for _, f in flat.items() if f.attrs.get("kind") == "task"]
-    assert "ldtilecfg" in task.script() and task.script().index("ldtilecfg") < task.script().index("in range(begin, end)")
+    assert "ldtilecfg" in task.script() and task.script().index("ldtilecfg") < task.script().index("\n    for ")
     used = {int(n) for call in re.findall(r"llvm.x86.(?:tdp|tileload|tilezero|tilestore)[^\n]*", text) for n in re.findall(r"T.int8\((\d)\)", call)}
     assert used == set(range(8))
 
@@ -162,6 +162,21 @@ def test_the_inner_loop_is_loads_and_products_of_tiles(types, mnemonic):
         found = re.findall(rf"^\s*(tileloaddt1|tileloadd|{mnemonic}|tilezero|tilestored|ldtilecfg|tilerelease)\b", text, re.MULTILINE)
         loads = [f"tileloadd{'t1' * (name in streamed)}" for name in "BBAA"]
         assert found == ["ldtilecfg", *["tilezero"] * 4, *loads, *[mnemonic] * 4, *["tilestored"] * 4, "tilerelease"], streamed
+
+
+def choice(m, n, k, types=BYTES):
+    return explain_program(product(m, n, k, types), TARGET, constants=(1,)).decisions
+
+
+@pytest.mark.parametrize("types", [BYTES, HALVES], ids=["bytes", "halves"])
+def test_panels_of_a_large_constant_are_read_once_while_all_rows_pass(types):
+    """The next one is fetched meanwhile; a constant that the second-level cache holds stays there for rows that are copied a block at a time."""
+    large, small = choice(128, 768, 3072, types), choice(50176, 256, 64, types)
+    assert (large["panels"], large["once"]) == (1, 1) and small["once"] == 0
+    fetches = lambda func, **decisions: lower(IRModule({"main": scheduled(func, rows=1, columns=2, **decisions)[0]})).script().count("prefetch(")
+    for rows in (128, 16):
+        assert fetches(product(rows, 256, 512, types), panels=1, once=1)
+    assert not fetches(product(128, 256, 512, types), panels=8, once=0)
 
 
 @pytest.mark.parametrize("func, why", [(product(8, 16, 32), "fill no tile of 64 by 16"), (product(8, 8, 64), "fill no tile of 64 by 16")])

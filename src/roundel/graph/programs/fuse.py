@@ -527,9 +527,11 @@ def _merge(mod: IRModule, group: _Group) -> tuple[tir.PrimFunc, tuple[tir.Var, .
 
 
 def _input(inputs: dict, value: graph.GraphExpr) -> tir.Buffer:
+    """The parameter for what is computed elsewhere; constants have names of their own, since annotations of loops name a buffer."""
     if value not in inputs:
-        name = getattr(value, "name", "const")
-        inputs[value] = tir.decl_buffer(value.sinfo.shape, value.sinfo.dtype, name)
+        name, taken = getattr(value, "name", "const"), {b.name for b in inputs.values()}
+        free = next(n for n in (name, *(f"{name}_{k}" for k in range(1, len(taken) + 1))) if n not in taken)
+        inputs[value] = tir.decl_buffer(value.sinfo.shape, value.sinfo.dtype, free)
     return inputs[value]
 
 

@@ -19,6 +19,7 @@ from math import prod
 from typing import Any
 
 from ...ir import tir
+from ...ir.annotations import PREFETCH, Prefetch
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
@@ -33,7 +34,17 @@ from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
 from .contraction import store_of
 from .dot_products import INSTRUCTIONS, is_widening
-from .tile_products_candidates import candidates, cycles_of_block, cycles_of_copy, held_operands, lanes_copied, of_one_row, streamed_operands, wide_extents
+from .tile_products_candidates import (
+    bytes_of_panel,
+    candidates,
+    cycles_of_block,
+    cycles_of_copy,
+    held_operands,
+    lanes_copied,
+    of_one_row,
+    streamed_operands,
+    wide_extents,
+)
 
 MOST_WRITTEN = 64  # copies of a row's elements that are written out one after another
 
@@ -259,10 +270,22 @@ def _parallel(sch: Schedule, p: TileProduct, loops: list[Any], choice: dict[str,
     group, row, column = loops
     work = cycles_of_block(p, target, choice) * (loop_extent(sch, column) or 1)
     groups, rows = (loop_extent(sch, loop) for loop in (group, row))
-    if is_little(sch, [group, row], work, target):
+    whole = row
+    if groups != 1 and together(sch, [group, row]) != 1:
+        whole = sch.fuse(group, row)
+    if groups != 1 and rows is not None and choice["panels"] == 1:
+        _fetch_panels(sch, p, whole, rows, choice, target)
+    little = [whole] if whole is not row else [group, row]
+    if is_little(sch, little, work, target):
         return {}
-    if groups == 1:
-        return parallelize(sch, row, work, target)
-    if together(sch, [group, row]) == 1:
-        return parallelize(sch, group, work * (rows or 1), target) if rows is not None and (groups or 0) > rows else parallelize(sch, row, work, target)
-    return parallelize(sch, sch.fuse(group, row), work, target)
+    if whole is row and groups != 1 and rows is not None and (groups or 0) > rows:
+        return parallelize(sch, group, work * (rows or 1), target)
+    return parallelize(sch, whole, work, target)
+
+
+def _fetch_panels(sch: Schedule, p: TileProduct, loop: Any, rows: int, choice: Mapping[str, int], target: Target) -> None:
+    """While all rows are multiplied by one panel of columns, the next one comes from memory; ``loop`` goes over blocks of rows, ``rows`` for each panel.
+    Where they are one block, tiles are waited for all the time, and those not far ahead are fetched."""
+    width, panel = p.instruction.columns * p.instruction.products * choice["columns"], bytes_of_panel(p, choice)
+    each = p.weight.buffer.dtype.storage_bits // 8
+    sch.annotate(loop, PREFETCH, Prefetch(p.weight.buffer.name, (panel if rows > 1 else 4 * target.ahead_bytes) // each, step=width, passes=rows))

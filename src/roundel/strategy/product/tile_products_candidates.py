@@ -12,7 +12,7 @@ import numpy as np
 
 from ...schedule.sliding_tiles import wide_rows
 from ...target import Target
-from ...target.target import L1
+from ...target.target import L1, L3
 from ..candidates import Candidates, Columns, combinations
 from ..match.tile_product import TileProduct
 from .contraction_candidates import ASSUMED_ROWS
@@ -98,12 +98,35 @@ def _cycles(p: TileProduct, target: Target, t: Columns) -> Any:
     rows = -(-number // (p.instruction.rows * t["rows"]))
     blocks = -(-p.number(p.columns, 1) // (p.instruction.columns * t["columns"]))
     groups = blocks // t["panels"]
-    panel = _copied(p, t)  # of rows, which the first block of columns finds where the copy of all of them is
-    again = t["once"] * panel / np.array([target.bytes_per_cycle(max(L1, target.level_of(float(n)))) for n in np.atleast_1d(rows * panel)])
+    copied = _copied(p, t)  # of rows, which the first block of columns finds where the copy of all of them is
+    again = t["once"] * (t["panels"] > 1) * copied / _rate(target, rows * copied)
     copies = np.where(t["once"], 1, groups) * _copy(p, target, t)
     phases = prod(min(stride, p.number((window,), 1)) for _, window, stride, _ in p.slides or ())
-    copies = np.where(slides, copies * phases / p.number(p.windows, 1), copies)
-    return rows * (blocks * _block(p, target, t) + copies + groups * again)
+    whole = rows * TILE * t["rows"] * _steps(p)  # bytes of all copies of rows
+    share = np.where(slides, phases / p.number(p.windows, 1), 1.0)
+    written = t["once"] * t["rows"] * TILE * _steps(p) / _stored(target, whole * share)
+    copies = share * (copies + written)
+    products = rows * blocks * _block(p, target, t, rows)
+    return products + _late(products, rows, blocks * bytes_of_panel(p, t), target) * (t["panels"] > 1) + rows * (copies + groups * again)
+
+
+def _late(products: Any, rows: Any, constant: Any, target: Target) -> Any:
+    """Cycles more than where each panel of columns is fetched while all blocks of rows are multiplied by the one before: the first block waits for the
+    constant then, which comes from beyond the second-level cache, and the others find it there."""
+    waiting = constant / (target.cold_share * target.bytes_per_cycle(L3))
+    first = products / rows
+    return products - first + np.maximum(first, waiting) + target.cold_exposed * np.minimum(first, waiting) - np.maximum(products, waiting)
+
+
+def _rate(target: Target, nbytes: Any) -> Any:
+    """Bytes per cycle of what is read again after so many others."""
+    return np.array([target.bytes_per_cycle(max(L1, target.level_of(float(n) / target.cache_room))) for n in np.atleast_1d(nbytes)])
+
+
+def _stored(target: Target, nbytes: Any) -> Any:
+    """Bytes per cycle at which so many are written, beside what it takes to store them in the first-level cache."""
+    levels = [target.level_of(float(n) / target.cache_room) for n in np.atleast_1d(nbytes)]
+    return np.array([np.inf if level <= L1 else target.stored_per_cycle(level) for level in levels])
 
 
 def _copied(p: TileProduct, t: Columns) -> Any:
@@ -116,15 +139,20 @@ def _steps(p: TileProduct) -> int:
     return -(-p.number(p.reduce, 1) // p.instruction.products)
 
 
-def _block(p: TileProduct, target: Target, t: Columns) -> Any:
+def bytes_of_panel(p: TileProduct, choice: Mapping[str, Any]) -> Any:
+    """Of the constant: all that a block of columns is multiplied by."""
+    return TILE * _steps(p) * choice["columns"]
+
+
+def _block(p: TileProduct, target: Target, t: Columns, rows: Any = 1) -> Any:
     """Products of tiles overlap with loads of the next ones, unless these go into the one register that the product reads: rows come from the cache that
-    holds a copy of them, columns from the one that holds all that share it; sums are stored and read again."""
+    holds a copy of them (of all ``rows`` blocks, where these take turns), columns from the one that holds all that share it; sums are stored and read again."""
     cost = p.instruction.intrin.cost
     assert cost is not None
     product = cost.slots_on(target.features) / target.fma_ports
-    copied, packed = _copied(p, t), TILE * _steps(p) * t["columns"] * t["panels"]
-    rate = lambda size: np.array([target.bytes_per_cycle(max(L1, target.level_of(float(x)))) for x in np.atleast_1d(size)])
-    loads = TILE * (t["rows"] / rate(2 * copied) + t["columns"] / rate(copied + packed))
+    copied, packed = _copied(p, t), bytes_of_panel(p, t) * t["panels"]
+    between = np.where(t["panels"] > 1, 2 * copied, rows * copied + packed)
+    loads = TILE * (t["rows"] / _rate(target, between) + t["columns"] / _rate(target, copied + packed))
     sums = t["rows"] * t["columns"]
     in_turn = np.where(_are_held(t["rows"], t["columns"]), 0, np.maximum(t["rows"], t["columns"]) * TILE / target.bytes_per_cycle(L1))
     placed = t["rows"] * p.instruction.rows * np.where(t.get("slide", 0), DIVIDED, PLACED) / target.issue
@@ -134,7 +162,7 @@ def _block(p: TileProduct, target: Target, t: Columns) -> Any:
 def streamed_operands(p: TileProduct, target: Target, choice: Mapping[str, int]) -> str:
     """Operands of which nothing is to stay in the first-level cache: a panel of columns passes once for each block of rows, and would displace the copy of
     these; nor is this to stay where the cache does not hold it anyway."""
-    rows, columns = _copied(p, choice), TILE * _steps(p) * choice["columns"]
+    rows, columns = _copied(p, choice), bytes_of_panel(p, choice)
     room = target.l1_bytes * target.cache_room
     return "" if rows + columns <= room else "B" if rows <= room else "AB"
 
