@@ -152,8 +152,9 @@ _POINTERS = 3  # calls through pointers that are open at a time: the model's fun
 _THROUGH_POINTER = "__indirect_call"  # GCC's name
 _ASKS = re.compile(r"\brd_checkpoint\b")  # it calls a function of the program, which is one of the others
 _PROGRAMS_OWN = "the program's function"
-_OTHERS = 64  # bytes of stack that functions of other files are taken to need (memcpy, most of math.h, what the program is asked by)
-_ANGLES = {**dict.fromkeys(("sinf", "cosf", "tanf"), 640), **dict.fromkeys(("sin", "cos", "tan"), 1024)}  # those that bring large angles down, in newlib
+_OTHERS = 64  # bytes of stack that functions of other files are taken to need (most of math.h, what the program is asked by)
+_SMALL = ((re.compile(r"mem(cpy|set|move)"), 16), (re.compile(r"__\w+"), 32))  # of memory, and the compiler's own, such as additions of floats
+_KNOWN = {**dict.fromkeys(("sinf", "cosf", "tanf"), 640), **dict.fromkeys(("sin", "cos", "tan"), 1024)}  # those that bring large angles down, in newlib
 
 
 def deepest_stack(calls: str) -> int:
@@ -180,7 +181,7 @@ class _Deepest:
         none)."""
         if name not in self.known:
             if name not in self.frames:
-                return _ANGLES.get(name, _OTHERS), None
+                return _KNOWN.get(name) or next((size for names, size in _SMALL if names.fullmatch(name)), _OTHERS), None
             found = [self.by_name(callee) for callee in self.callees.get(name, ())]
             through = [at for _, at in found if at is not None]
             own = self.frames[name]

@@ -59,6 +59,7 @@ def emit_function(f: Function, helpers: Helpers, spec: MachineSpec) -> Piece:
     """One function of the flat form. Raises BuildError."""
     func, kind = f.program, f.program.attrs.get("kind")
     w = Writer(helpers, lambda name: c_name(f.symbols(name)), contract=bool(func.attrs.get("contract", True)))
+    w.for_board = spec.is_bare
     w.has_vectors = f"+{vectors.FEATURE}" in spec.features.split(",")
     w.function, w.kind, w.constants = func, str(kind), f.facts.constants
     w.stack_limit, w.stack_total = (SMALL_STACK, SMALL_STACK) if spec.is_bare else (STACK_LIMIT, STACK_TOTAL)

@@ -12,6 +12,9 @@
 #if defined(__SSE4_1__) || defined(__aarch64__) || defined(__ARM_FEATURE_DIRECTED_ROUNDING)
 #define RD_ROUNDS /* there is an instruction that rounds to whole numbers */
 #endif
+#if (defined(__arm__) && !defined(__ARM_FP)) || (defined(__riscv) && !defined(__riscv_flen))
+#define RD_NO_FLOATS /* each operation on floats is a call of a function */
+#endif
 #if defined(__GNUC__)
 #ifndef RD_ALIGNMENT
 #define RD_ALIGNMENT 64 /* helps compilers to use vectors; nothing depends on it */

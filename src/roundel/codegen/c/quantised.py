@@ -17,6 +17,7 @@ from .types import c_type, short
 from .writer import Writer
 
 _MOST = 16384  # of zero points and limits: then what 16 bits hold, with a zero point added, reaches beyond every limit
+_SMALL_ZERO = 512  # of zero points: what is beyond 2,047 before one is added, is beyond every limit
 _FLOAT32 = DType("float32")
 
 
@@ -61,7 +62,41 @@ def quantised(w: Writer, e: tir.Cast) -> str | None:
     if found is None:
         return None
     nearest = w.helpers.use(prelude.nearest(_FLOAT32))
+    scaled = _Scaled.of(found.value) if w.for_board and abs(found.zero) <= _SMALL_ZERO else None
+    if scaled is not None:
+        plain = w.helpers.use(_helper(e.dtype.element, nearest))
+        name = w.helpers.use(_scaled_helper(e.dtype.element, plain, w.helpers.use(prelude.fused(_FLOAT32))))
+        operands = ", ".join(map(w.value, (scaled.number, scaled.scale, scaled.bias, scaled.after)))
+        return f"{name}({operands}, {found.zero}, {found.low}, {found.high})"
     return f"{w.helpers.use(_helper(e.dtype.element, nearest))}({w.value(found.value)}, {found.zero}, {found.low}, {found.high})"
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """(float(number) * scale + bias) * after, in float32, with ``number`` of 32 bits."""
+
+    number: tir.Expr
+    scale: tir.Expr
+    bias: tir.Expr
+    after: tir.Expr
+
+    @staticmethod
+    def of(e: tir.Expr) -> _Scaled | None:
+        """None of other values."""
+        after: tir.Expr = tir.const(1.0, e.dtype)
+        bias: tir.Expr = tir.const(0.0, e.dtype)
+        if type(e) is tir.Mul and type(e.a) in (tir.Add, tir.Mul):
+            e, after = e.a, e.b
+        if type(e) is tir.Add:
+            e, bias = e.a, e.b
+        if type(e) is not tir.Mul or type(e.a) is not tir.Cast or e.a.value.dtype.element != "int32" or any(_has_product(x) for x in (e.b, bias, after)):
+            return None
+        return _Scaled(e.a.value, e.b, bias, after)
+
+
+def _has_product(e: tir.Expr) -> bool:
+    """Whether it is more than a number that is there already."""
+    return type(e) not in (tir.BufferLoad, tir.FloatImm, tir.Var, tir.Broadcast)
 
 
 def _whole(e: tir.Expr) -> float | None:
@@ -71,10 +106,22 @@ def _whole(e: tir.Expr) -> float | None:
 
 
 def _helper(dtype: DType, nearest: str) -> tuple[str, str]:
-    """0 of NaN. Processors without vectors have an instruction that rounds to the nearest integer, and one that cuts off."""
+    """0 of NaN. Processors without vectors have an instruction that rounds to the nearest integer, and one that cuts off. Without instructions for floats,
+    it is their bits that are rounded."""
     t, name = c_type(dtype), f"rd_quantised_{short(dtype)}"
     return name, f"""RD_INLINE {t} {name}(float x, int32_t zero, int32_t low, int32_t high) {{
   int32_t n;
+#ifdef RD_NO_FLOATS
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  {{
+    const uint32_t digits = (bits & 0x7FFFFFu) | 0x800000u, magnitude = bits & 0x7FFFFFFFu, below = 150 - (magnitude >> 23);
+    if (magnitude > 0x7F800000u) return 0;
+    n = magnitude < 0x3F000000u ? 0 : magnitude >= 0x47000000u ? 32767 /* half; 32768 */
+        : (int32_t)((digits + (((uint32_t)1 << (below - 1)) - 1) + (digits >> below & 1)) >> below);
+    n = bits >> 31 ? -n : n;
+  }}
+#else
   if (x != x) return 0;
 #if defined(__GNUC__) && defined(__arm__) && defined(__ARM_FP) && defined(__ARM_FEATURE_SAT)
   __asm__("vcvtr.s32.f32 %0, %1" : "=t"(x) : "t"(x));
@@ -83,7 +130,60 @@ def _helper(dtype: DType, nearest: str) -> tuple[str, str]:
 #else
   n = (int32_t){nearest}(x < -32768.0f ? -32768.0f : x > 32767.0f ? 32767.0f : x);
 #endif
+#endif
   n += zero;
   n = n < low ? low : n;
   return ({t})(n > high ? high : n);
 }}"""
+
+
+def _scaled_helper(dtype: DType, plain: str, fused: str) -> tuple[str, str]:
+    """Where no instruction multiplies floats, the product is computed in integers, with 32 digits behind the point and an error below 0.0022: three
+    roundings of float32 (numbers below 6,144 in all), and what is cut off of a scale, times a number below 2^22. Only where a number is so near to the
+    middle between two whole ones, are floats asked which one it is. So results are those of floats."""
+    t, name = c_type(dtype), f"rd_scaled_{short(dtype)}"
+    return name, f"""#ifdef RD_NO_FLOATS
+#if defined(__GNUC__)
+__attribute__((noinline))
+#endif
+static {t} {name}_exactly(int32_t x, float scale, float bias, float after, int32_t zero, int32_t low, int32_t high) {{
+  return {plain}({fused}((float)x, scale, bias) * after, zero, low, high);
+}}
+/* x * y * 2^32, cut off; ``other`` where it is not below 2^``most``, or a factor is neither 0 nor of usual size. */
+#if defined(__GNUC__)
+__attribute__((noinline, const))
+#endif
+static int64_t rd_fixed(float x, float y, int most, int64_t other) {{
+  uint32_t a, b;
+  memcpy(&a, &x, sizeof a);
+  memcpy(&b, &y, sizeof b);
+  {{
+    const uint32_t up = a >> 23 & 255, along = b >> 23 & 255;
+    const int down = 268 - (int)up - (int)along;
+    if (along - 60 > 140) return other;
+    if (!(a << 1)) return 0;
+    if (up - 60 > 140 || down < 48 - most) return other;
+    if (down > 47) return 0;
+    {{
+      const int64_t product = (int64_t)((uint64_t)((a & 0x7FFFFFu) | 0x800000u) * ((b & 0x7FFFFFu) | 0x800000u) >> down);
+      return (a ^ b) >> 31 ? -product : product;
+    }}
+  }}
+}}
+RD_INLINE {t} {name}(int32_t x, float scale, float bias, float after, int32_t zero, int32_t low, int32_t high) {{
+  const int64_t by = rd_fixed(scale, after, 31, INT64_MIN), more = rd_fixed(bias, after, 42, INT64_MIN);
+  if (by != INT64_MIN && more != INT64_MIN && (uint32_t)x + 0x400000u < 0x800000u) {{
+    const int64_t y = (int64_t)x * (int32_t)by + more + 0x80000000;
+    if ((uint32_t)y + 0x900000u >= 0x1200000u) {{
+      int32_t n = (int32_t)(y >> 32) + zero;
+      n = n < low ? low : n;
+      return ({t})(n > high ? high : n);
+    }}
+  }}
+  return {name}_exactly(x, scale, bias, after, zero, low, high);
+}}
+#else
+RD_INLINE {t} {name}(int32_t x, float scale, float bias, float after, int32_t zero, int32_t low, int32_t high) {{
+  return {plain}({fused}((float)x, scale, bias) * after, zero, low, high);
+}}
+#endif"""

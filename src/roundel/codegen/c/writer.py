@@ -81,6 +81,7 @@ class Writer:
         self.scratch: dict[tir.Var, str] = {}  # allocations in the thread's workspace, and where they begin
         self.stack_bytes = self.stack_limit = self.stack_total = 0  # of allocations: those made, and the most of one and of all
         self.counts_work = False
+        self.for_board = False  # whether the processor may have no instructions for floats
         self.has_vectors = False  # whether the processor's C compiler makes more of vectors than of loops over their lanes
         self.kind = "kernel"
         self.leave: Callable[[str], str] = lambda status: "return;"

@@ -4,8 +4,8 @@
     for i, j, k: C[i, j] += int32(A[i, k]) * int32(B[k, j])          A and B signed bytes, B constant
 
 A few rows of A at a time are copied and filled up with zeros to groups of as many as an instruction multiplies: four that are widened to 16 bits, or
-eight or sixteen bytes. Windows of convolutions are unfolded in the copy, whose borders are made there too, so that nothing else is copied. All columns pass over
-these rows, some at a time. Sums of a tile stay in registers, and go through what follows them.
+eight or sixteen bytes. Windows of convolutions are unfolded in the copy, whose borders are made there too, so that nothing else is copied. All columns
+pass over these rows, some at a time. Sums of a tile stay in registers, and go through what follows them.
 """
 
 from __future__ import annotations
