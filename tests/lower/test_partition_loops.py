@@ -96,7 +96,8 @@ def test_few_columns_beyond_whole_vectors_leave_no_guards_between_rows(func):
 
 
 def _guarded(rng):
-    """Loops over tiles, one or two, with several guards, of rows, of columns and of the loops themselves, and what they compute from rows x columns of A."""
+    """Loops over tiles, one or two, with several guards, of rows, of columns and of the loops themselves, and what they compute from rows x columns of A.
+    In a loop over both stands a second statement, whose guard says where the loop ends: that may be what the guard of rows says too."""
     rows, columns, high, wide = (int(n) for n in (rng.integers(1, 40), rng.integers(1, 40), rng.integers(2, 6), rng.choice([4, 8, 16])))
     across, down = -(-columns // wide), -(-rows // high)
     row, column, fused = ("i", "j", False) if rng.random() < 0.5 else (f"(t // {across})", f"(t % {across})", True)
@@ -110,21 +111,25 @@ def _guarded(rng):
     around += [f"for r in T.unroll({high}):", f"for c in T.{rng.choice(['vectorized', 'serial'])}({wide}):", f"if {' and '.join(kept)}:"]
     lines = [*around, f"B[{where}] = A[{where}] + T.float32(1)"]
     body = "\n".join("    " * (k + 1) + line for k, line in enumerate(lines))
+    end = fewer["i"] * across if fused else 0
+    body += f"\n        if t < {end}:\n            E[t] = T.float32(1)" if fused else ""
     shape = f'T.Buffer(({rows}, {columns}), "float32")'
     t, r, c = np.meshgrid(np.arange(across * down), np.arange(high), np.arange(wide), indexing="ij")
     known = {"t": t, "i": t // across, "j": t % across, "r": r, "c": c}
     holds = np.logical_and.reduce([eval(g, known) for g in kept])
     want = np.zeros((rows, columns), "float32")
     want[(t // across * high + r)[holds], (t % across * wide + c)[holds]] = 1
-    return f"@T.prim_func\ndef main(A: {shape}, B: {shape}):\n{body}\n", want
+    ended = (np.arange(across * down) < end).astype("float32")
+    return f'@T.prim_func\ndef main(A: {shape}, B: {shape}, E: T.Buffer(({across * down},), "float32")):\n{body}\n', want, ended
 
 
 def test_loops_with_several_guards_compute_what_they_did():
     """Guards of tiles and of the loop, which may end where a guard says."""
     rng = np.random.default_rng(7)
     for _ in range(80):
-        source, want = _guarded(rng)
+        source, *want = _guarded(rng)
         mod = IRModule({"main": from_source(source)})
-        out = np.zeros_like(want)
-        rd.build(mod, threads=1)["main"](np.zeros_like(want), out)
-        np.testing.assert_array_equal(out, want, err_msg=source)
+        out = [np.zeros_like(w) for w in want]
+        rd.build(mod, threads=1)["main"](np.zeros_like(want[0]), *out)
+        for found, wanted in zip(out, want, strict=True):
+            np.testing.assert_array_equal(found, wanted, err_msg=source)
