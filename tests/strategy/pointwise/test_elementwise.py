@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise programs: long chains of functions go through several vectors side by side, where these compute hardly more than there is."""
+"""Elementwise programs: long chains of functions go through several vectors side by side, where these compute hardly more than there is, and
+through short vectors where rows are short."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def chain(rows: int, columns: int, length: int) -> tir.PrimFunc:
     return te.create_prim_func([x, w, te.compute((rows, columns), value, "y")]).with_attr("global_symbol", "main")
 
 
-@pytest.mark.parametrize("columns, length, lanes", [(121, 3, 64), (121, 1, 16), (40, 3, 16), (17, 3, 32), (64, 2, 64)])
+@pytest.mark.parametrize("columns, length, lanes", [(121, 3, 64), (121, 1, 16), (40, 3, 16), (17, 3, 32), (64, 2, 64), (7, 3, 8), (3, 3, 4), (2, 3, 2)])
 def test_vectors_side_by_side(columns, length, lanes):
     func, _ = schedule_program(chain(9, columns, length), Target("znver5"))
     assert [n.extent.value for n in walk(func.body) if type(n) is tir.For and n.kind is tir.ForKind.VECTORIZED] == [lanes]

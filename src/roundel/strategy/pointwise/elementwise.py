@@ -142,8 +142,12 @@ def schedule_spatial(sch: Any, info: BlockInfo, target: Target) -> None:
 
 
 def _lanes(info: BlockInfo, target: Target) -> int:
-    """Of vectors along the last axis, or of several of them side by side."""
+    """Of vectors along the last axis, or of several of them side by side. Rows too short for half a vector are in shorter ones where much is computed."""
     lanes = lanes_of([a for a in info.accesses if info.spatial and not a.steps(info.spatial[-1].var, 0)] or info.accesses, target)
+    if info.spatial and info.cost >= LONG:
+        extent = product([extent_of(a) for a in info.spatial[-_flat_suffix(info) :]], ASSUMED)
+        while 1 < extent <= lanes // 2:
+            lanes //= 2
     return lanes * _beside(info, lanes)
 
 
