@@ -77,6 +77,8 @@ OPTIONS: dict[str, dict[str, list]] = {
     "serve-tracker": {"--host": TEXTS, "--port": NUMBERS},
     "serve-runner": {"--host": TEXTS, "--port": NUMBERS, "--tracker": TEXTS, "--device": TEXTS},  # without a key, so that none of them begins to serve
     "web": {"": FILES, "--output": FOLDERS, "--title": TEXTS, "--kind": [*TEXTS, "picture", "numbers"], "--labels": FILES,
+            "--tokenizer": FILES, "--template": TEXTS, "--sample": FILES, "--bgr": FLAG, "--size": NUMBERS, "--rate": NUMBERS, "--window": NUMBERS,
+            "--overlap": NUMBERS,
             "--mean": [*NUMBERS, "1,2,3", ",", *TEXTS], "--std": [*NUMBERS, "0,0,0", *TEXTS], "--fix": SIZES,
             "--accuracy": TEXTS, "--weights": [*TEXTS, "float16"], "--port": NUMBERS, "--serve": [],
             "--json": FLAG},  # which does not serve

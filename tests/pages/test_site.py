@@ -9,37 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import helper
 
 import roundel as rd
 from roundel.ir.errors import OptionError
 from roundel.pages import serve, write_site
-from roundel.pages.kind import Picture, picture_of
-from roundel.runtime.metadata import TensorInfo
 from tests.browser import FOUND, Browser
-from tests.codegen.c_models import convolutions, dense
+from tests.codegen.c_models import convolutions, dense, onnx_model
 
 pytest.importorskip("ziglang")
 in_browser = [pytest.mark.skipif(FOUND is None, reason="there is no browser"), pytest.mark.slow]
+SHOWN = "!!document.querySelector('#results h2')"
 AUDIT = (Path(__file__).parent.parent / "accessibility.js").read_text()
-SCORES = [TensorInfo("y", "float32", (1, 10))]
-
-
-def image(shape, dtype="float32"):
-    return [TensorInfo("x", dtype, shape)]
-
-
-def test_pictures_are_told_by_the_input():
-    assert picture_of(image((1, 3, 12, 16)), SCORES) == Picture(16, 12, 3, True, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-    assert picture_of(image(("n", 20, 30, 3)), SCORES) == Picture(30, 20, 3, False, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
-    assert picture_of(image((1, 1, "h", "w"), "uint8"), SCORES, mean=[0], std=[1]) == Picture(224, 224, 1, True, (0,), (1,))
-    assert picture_of(image((1, 8, 8)), SCORES) is None
-    assert picture_of(image((1, 16, 8, 8)), SCORES) is None
-    assert picture_of(image((1, 3, 8, 8)) * 2, SCORES) is None
 
 
 @pytest.mark.parametrize("wanted, message", [
     ({"mean": (1, 2)}, "--mean has 2 numbers"), ({"std": (0,)}, "none of them 0"), ({"kind": "film"}, "no kind of page"),
-    ({"labels": "absent.txt"}, "cannot be read"), ({"labels": "."}, "no file of labels"),
+    ({"labels": "absent.txt"}, "cannot be read"), ({"labels": "."}, "no file of labels"), ({"tokenizer": "absent.json"}, "is no tokenizer"),
+    ({"sample": "absent.wav"}, "there is no file"), ({"template": "text"}, "no place for the text"),
+    ({"kind": "sound"}, "no model for a page of the kind sound"),
 ])
 def test_what_cannot_be_is_refused_before_anything_is_written(wanted, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -49,7 +37,7 @@ def test_what_cannot_be_is_refused_before_anything_is_written(wanted, message, t
 
 
 def test_numbers_are_no_picture_and_a_file_is_no_folder(tmp_path):
-    with pytest.raises(OptionError, match="does not take one picture"):
+    with pytest.raises(OptionError, match="takes one picture and gives scores"):
         write_site(dense()[0], tmp_path / "site", kind="picture")
     (tmp_path / "file").write_text("")
     with pytest.raises(OptionError, match="is a file"):
@@ -84,6 +72,8 @@ class Visit:
 
     def __enter__(self):
         self.browser.__enter__()
+        self.browser.ask("Page.addScriptToEvaluateOnNewDocument", source="""window.shifts = 0; new PerformanceObserver((list) => {
+            for (const e of list.getEntries()) if (!e.hadRecentInput) window.shifts += e.value; }).observe({ type: "layout-shift", buffered: true })""")
         self.open()
         return self
 
@@ -112,77 +102,183 @@ class Visit:
         return self.browser.run(f"document.querySelector('{selector}').innerText")
 
 
-@pytest.fixture(scope="module")
-def numbers(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("numbers")
-    write_site(dense()[0], folder)
-    return folder
+def detector():
+    """A map of what is bright in a picture of any size."""
+    nodes = [helper.make_node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=1), helper.make_node("Sigmoid", ["m"], ["y"])]
+    return onnx_model(nodes, {"x": ("f", (1, 3, "h", "w"))}, {"y": ("f", (1, 1, "h", "w"))})
+
+
+def reader():
+    """Letters of a line: dark columns are the first one, light ones none."""
+    nodes = [helper.make_node("ReduceMin", ["x"], ["m"], axes=[1, 2], keepdims=0), helper.make_node("Neg", ["m"], ["d"]),
+             helper.make_node("Unsqueeze", ["m", "last"], ["a"]), helper.make_node("Unsqueeze", ["d", "last"], ["b"]),
+             helper.make_node("Concat", ["a", "b"], ["y"], axis=2)]
+    return onnx_model(nodes, {"x": ("f", (1, 3, 16, "w"))}, {"y": ("f", (1, "w", 2))}, {"last": np.array([2])})
+
+
+def loudness():
+    """How loud a window is beside what was heard before, which is the state."""
+    nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("ReduceMax", ["a"], ["p"], axes=[1], keepdims=1),
+             helper.make_node("Max", ["p", "s", "least"], ["z"]), helper.make_node("Div", ["p", "z"], ["y"])]
+    return onnx_model(nodes, {"x": ("f", (1, 800)), "s": ("f", (1, 1))}, {"y": ("f", (1, 1)), "z": ("f", (1, 1))}, {"least": np.array([[1e-3]], "f")})
+
+
+WORDS = ["<unk>", "one", "two", "three", "four", "<end>"]
+
+
+def counting():
+    """The word after the last one, with the words so far as a state that grows."""
+    follow = np.roll(np.eye(6, dtype="f"), 1, 1)
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["y"]), helper.make_node("Cast", ["ids"], ["f"], to=1),
+             helper.make_node("Unsqueeze", ["f", "last"], ["g"]), helper.make_node("Concat", ["past", "g"], ["now"], axis=1)]
+    return onnx_model(nodes, {"ids": ("q", (1, "s")), "past": ("f", (1, "p", 1))}, {"y": ("f", (1, "s", 6)), "now": ("f", (1, "p + s", 1))},
+                      {"table": follow, "last": np.array([2])})
+
+
+def meaning():
+    """The mean of a vector for each word: those of numbers are near each other."""
+    vectors = np.array([[1, 0], [0, 1], [0.1, 1], [0.2, 1], [0.3, 1], [1, 1]], "f")
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["y"])]
+    return onnx_model(nodes, {"ids": ("q", (1, "s"))}, {"y": ("f", (1, "s", 2))}, {"table": vectors})
+
+
+def tokenizer(folder):
+    folder.mkdir(exist_ok=True)
+    model = {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
+             "vocab": {w: k for k, w in enumerate(WORDS)}}
+    (folder / "tokenizer.json").write_text(json.dumps({
+        "version": "1.0", "added_tokens": [{"id": 5, "content": "<end>", "special": True}], "normalizer": None, "pre_tokenizer": {"type": "Whitespace"},
+        "post_processor": None, "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": False}, "model": model}))
+    (folder / "tokenizer_config.json").write_text('{"eos_token": "<end>"}')
+    return folder / "tokenizer.json"
+
+
+SITES = {
+    "numbers": lambda folder: write_site(dense()[0], folder),
+    "pictures": lambda folder: write_site(convolutions()[0], folder, labels=labels(folder)),
+    "detection": lambda folder: write_site(detector(), folder, size=64),
+    "recognition": lambda folder: write_site(reader(), folder, labels=labels(folder, ["a"])),
+    "sound": lambda folder: write_site(loudness(), folder),
+    "generation": lambda folder: write_site(counting(), folder, tokenizer=tokenizer(folder)),
+    "embedding": lambda folder: write_site(meaning(), folder, tokenizer=tokenizer(folder), kind="embedding"),
+}
+
+
+def labels(folder, names=None):
+    folder.mkdir(exist_ok=True)
+    (folder / "labels.txt").write_text("\n".join(names or [f"thing {k}" for k in range(10)]))
+    return folder / "labels.txt"
 
 
 @pytest.fixture(scope="module")
-def pictures(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pictures")
-    (folder / "labels.txt").write_text("\n".join(f"thing {k}" for k in range(10)))
-    write_site(convolutions()[0], folder / "site", labels=folder / "labels.txt")
-    return folder / "site"
+def site(tmp_path_factory):
+    """A page of each kind, written once."""
+    written = {}
+
+    def of(kind):
+        if kind not in written:
+            written[kind] = SITES[kind](tmp_path_factory.mktemp(kind) / "site").parent
+        return written[kind]
+
+    return of
+
+
+GIVE = """[...document.querySelectorAll('button')].find((b) => /test/.test(b.textContent))?.click();
+          [...document.querySelectorAll('button')].find((b) => /random/.test(b.textContent))?.click(); document.querySelector('form')?.requestSubmit()"""
 
 
 class TestInABrowser:
     pytestmark = in_browser
 
-    def test_a_form_is_worked_by_keys_and_gives_the_results_of_the_library(self, numbers):
-        with Visit(numbers) as page:
+    def test_a_form_is_worked_by_keys_and_gives_the_results_of_the_library(self, site):
+        with Visit(site("numbers")) as page:
             page.browser.run("document.getElementById('size-0').focus()")
             for key in ("ArrowUp", "Tab", "2", "Tab", "Enter"):  # one row more, all numbers 2, and run
                 page.browser.press(key)
-            page.wait("!document.getElementById('results').hidden")
+            page.wait(SHOWN)
             assert page.text("#results h3") == "y: float32 [2, 16]"
             want = np.asarray(rd.compile(dense()[0])(np.full((2, 16), 2, "f")))
             np.testing.assert_allclose(np.array(page.text("#results pre").split(), "f").reshape(2, 16), want, rtol=1e-4, atol=1e-5)
             assert "ms" in page.text("#facts") and "MB" in page.text("#facts")
             assert not page.browser.messages
 
-    def test_threads_help_where_the_page_is_isolated(self, pictures):
-        with Visit(pictures) as page:
+    def test_threads_help_where_the_page_is_isolated(self, site):
+        with Visit(site("pictures")) as page:
             page.open("?threads=3")
             page.wait("document.getElementById('facts').innerText.includes('Threads\\n3')")
             page.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('test')).click()")
-            page.wait("!document.getElementById('results').hidden")
+            page.wait(SHOWN)
             assert page.text("#results tbody tr").startswith("thing ") and not page.browser.messages
 
-    def test_mistakes_are_told_in_words(self, numbers):
-        with Visit(numbers) as page:
+    def test_mistakes_are_told_in_words(self, site):
+        with Visit(site("numbers")) as page:
             page.browser.run("document.getElementById('input-0').value = '1 2 3'; document.querySelector('form').requestSubmit()")
             assert page.wait("!document.getElementById('error').hidden && document.getElementById('error').textContent") == "x wants 16 numbers, 3 were given"
 
-    def test_a_picture_is_classified(self, pictures):
-        with Visit(pictures) as page:
+    def test_a_picture_is_classified(self, site):
+        with Visit(site("pictures")) as page:
             page.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('test')).click()")
-            page.wait("!document.getElementById('results').hidden")
+            page.wait(SHOWN)
             pixels = page.browser.run("[...document.querySelector('canvas').getContext('2d').getImageData(0, 0, 12, 12).data]")
             x = (np.array(pixels, "f").reshape(12, 12, 4)[..., :3] / 255 - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)
             scores = np.asarray(rd.compile(convolutions()[0])(np.ascontiguousarray(x.transpose(2, 0, 1)[None], "f")))[0]
             best = int(scores.argmax())
             assert page.text("#results tbody tr").split("\t")[:2] == [f"thing {best}", f"{100 * scores[best]:.1f} %"]
 
-    @pytest.mark.parametrize("kind", ["numbers", "pictures"])
+    @pytest.mark.parametrize("kind", SITES)
     @pytest.mark.parametrize("dark", [False, True])
-    def test_nothing_keeps_anybody_from_using_it(self, kind, dark, request):
-        with Visit(request.getfixturevalue(kind)) as page:
+    def test_nothing_keeps_anybody_from_using_it(self, kind, dark, site):
+        with Visit(site(kind)) as page:
             page.browser.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-            page.browser.run("[...document.querySelectorAll('button')].at(-1).click(); document.querySelector('form')?.requestSubmit()")
-            page.wait("!document.getElementById('results').hidden")
-            assert page.browser.run(AUDIT) == []
+            page.browser.run(GIVE)
+            page.wait(SHOWN)
+            assert page.browser.run(AUDIT) == [] and not page.browser.messages
+            assert page.browser.run("shifts") < 0.02, "what is seen stays where it is"
 
-    def test_the_second_visit_needs_no_network(self, pictures):
-        with Visit(pictures) as page:
+    def test_boxes_are_drawn_around_what_is_found(self, site):
+        with Visit(site("detection")) as page:
+            page.browser.run("document.getElementById('least').value = 0.9")
+            page.browser.run(GIVE)
+            page.wait(SHOWN)
+            assert page.text("#results h2").endswith("boxes") or page.text("#results h2") == "1 box"
+
+    def test_a_line_is_read(self, site):
+        with Visit(site("recognition")) as page:
+            page.browser.run(GIVE)
+            page.wait(SHOWN)
+            assert set(page.text(".read")) <= {"a"} and page.text(".read")
+
+    def test_a_sound_is_heard_window_by_window(self, site):
+        """The test sound is silence, then swells three times a second: what is above half of the loudest so far are three parts and more."""
+        with Visit(site("sound")) as page:
+            page.browser.run(GIVE)
+            page.wait(SHOWN)
+            rows = [row.split("\t") for row in page.text("#results tbody").splitlines()]
+            assert rows[0][0] == "0.50 s" and len(rows) > 3
+
+    def test_a_text_is_gone_on_with_until_it_ends(self, site):
+        with Visit(site("generation")) as page:
+            for _ in range(2):  # the second time begins anew
+                page.browser.run("document.getElementById('prompt').value = 'one two'; document.querySelector('form').requestSubmit()")
+                page.wait("document.querySelector('.written')?.textContent.includes('four') && !document.querySelector('button.first').disabled")
+                assert page.text(".written").split() == ["one", "two", "three", "four"]
+
+    def test_the_nearest_text_comes_first(self, site):
+        with Visit(site("embedding")) as page:
+            page.browser.run("""document.getElementById('query').value = 'one two'; document.getElementById('texts').value = 'none of these\\nthree four';
+                                document.querySelector('form').requestSubmit()""")
+            page.wait(SHOWN)
+            assert page.text("#results tbody tr").split("\t")[0] == "three four"
+
+    def test_the_second_visit_needs_no_network(self, site):
+        with Visit(site("pictures")) as page:
             page.browser.run("navigator.serviceWorker.ready.then(() => 1)")
             page.wait("navigator.serviceWorker.controller !== null")
             page.end()
             page.open()
             assert page.browser.run("document.body.dataset.state") == "ready"
             page.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('test')).click()")
-            page.wait("!document.getElementById('results').hidden")
+            page.wait(SHOWN)
 
     def test_damaged_weights_are_told_in_words(self, tmp_path):
         write_site(dense()[0], tmp_path)

@@ -201,7 +201,8 @@ def _unique(names: list[str]) -> list[str]:
     return out
 
 
-def _dim_text(dim: tir.Expr, names: dict[tir.Var, str]) -> int | str:
+def dim_text(dim: tir.Expr, names: dict[tir.Var, str]) -> int | str:
+    """A size as people read it: its number, or an expression in the names of variables (their own where ``names`` has none)."""
     if type(dim) is tir.IntImm:
         return dim.value
     if type(dim) is tir.Var:
@@ -216,9 +217,9 @@ def _formula(e: tir.Expr, names: dict[tir.Var, str]) -> str:
     sign = _SIGNS.get(type(e))
     if sign is None:
         kind = type(e)
-        inner = ", ".join(str(_dim_text(getattr(e, f), names)) for f in e._children)
+        inner = ", ".join(str(dim_text(getattr(e, f), names)) for f in e._children)
         return f"{kind.__name__.lower()}({inner})"
-    parts = [str(_dim_text(x, names)) for x in (e.a, e.b)]
+    parts = [str(dim_text(x, names)) for x in (e.a, e.b)]
     return " ".join((f"({p})" if " " in p and sign != "+" else p) for p in (parts[0], sign, parts[1]))
 
 
@@ -231,7 +232,7 @@ def _info(
     symbols: dict[tir.Var, str],
 ) -> FunctionInfo:
     def tensor(p: Parameter, label: str | None = None) -> TensorInfo:
-        return TensorInfo(label or p.name, str(p.dtype), tuple(_dim_text(d, symbols) for d in p.dims), p.buffer is None)
+        return TensorInfo(label or p.name, str(p.dtype), tuple(dim_text(d, symbols) for d in p.dims), p.buffer is None)
 
     attrs = func.attrs
     if attrs.get("kind") == "host":

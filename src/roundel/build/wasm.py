@@ -30,7 +30,7 @@ _STACK = 1 << 20
 _COMMON = ("", "simd128", "bulk-memory")  # features that need not be told
 _COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fvisibility=hidden", "-w")
 _THREADS = "atomics"  # the feature that modules with threads have
-_SHARED = ("--shared-memory", f"--max-memory={1 << 32}")  # what their linker is told
+_SHARED = ("--shared-memory", f"--max-memory={(1 << 32) - (1 << 16)}")  # what their linker is told; zig's reads numbers of 32 bits
 _LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
 # zig puts the stack first without being told.
 _LINK_BY_ZIG = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")
@@ -113,7 +113,8 @@ def _link_with_libc(inputs: Sequence[str | Path], compiler: Sequence[str], work:
     """Link what needs functions of math.h, such as a remainder or an exponential of float64: those of the C library that zig brings, which zig compiles when it
     is wanted first, in a minute, and keeps. Raises BuildError."""
     toolchain.run([*toolchain.module_linker(), "-r", *inputs, "-o", work / "whole.o"])
-    toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *(f"-Wl,{option}" for option in (*_LINK_BY_ZIG, *shared)), work / "whole.o", "-o", linked])
+    features = ("-matomics", "-mbulk-memory") if shared else ()
+    toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *features, *(f"-Wl,{option}" for option in (*_LINK_BY_ZIG, *shared)), work / "whole.o", "-o", linked])
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,29 @@ from ..ir.escape import markup
 from .arguments import ACCURACY, FIX, WEIGHTS, dims, one_of
 from .json_output import JSON, print_json
 
+_KINDS = ("picture", "detection", "recognition", "sound", "text", "embedding", "generation", "numbers")
+
 
 def web_command(
-    model: Path = typer.Argument(..., help="An ONNX file.", show_default=False),
+    model: Path = typer.Argument(..., help="An ONNX or GGUF file.", show_default=False),
     output: Path = typer.Option(Path("site"), "-o", "--output", help="The folder to write."),
     title: str = typer.Option(None, "--title", help="The page's heading. Default: the model's name.", show_default=False),
-    kind: str = typer.Option(None, "--kind", autocompletion=one_of("picture", "numbers"), show_default=False,
-                             help="What the page asks for: picture (the model gives scores of classes) or numbers. Default: what the model takes decides."),
-    labels: Path = typer.Option(None, "--labels", help="A text file with the classes' names, one a line.", show_default=False),
+    kind: str = typer.Option(None, "--kind", autocompletion=one_of(*_KINDS), show_default=False,
+                             help=f"What the page is for: {', '.join(_KINDS)}. Default: what the model takes and gives decides."),
+    labels: Path = typer.Option(None, "--labels", help="A text file with the classes' names, or with letters, one a line. Default: what the model's file, or "
+                                "config.json beside it, says.", show_default=False),
+    tokenizer: Path = typer.Option(None, "--tokenizer", help="The file tokenizer.json of a model of text. Default: the one beside the model, or what a GGUF "
+                                   "file says.", show_default=False),
+    template: str = typer.Option("{prompt}", "--template", help="What a model that generates text is given; {prompt} is the user's text, \\n a new line."),
+    sample: Path = typer.Option(None, "--sample", help="A picture or a recording that the page offers.", show_default=False),
     mean: str = typer.Option(None, "--mean", metavar="R,G,B", show_default=False, help="What is taken from each channel of a picture, of numbers from 0 to "
-                             "1. Default: ImageNet's where channels come first, else 0.5."),
+                             "1. Default: ImageNet's where channels come first, else 0.5; 0 for boxes by rows."),
     std: str = typer.Option(None, "--std", metavar="R,G,B", help="... and what that is divided by.", show_default=False),
+    bgr: bool = typer.Option(False, "--bgr", help="Pictures have blue first."),
+    size: int = typer.Option(0, "--size", min=0, max=4096, help="The side of pictures in pixels, where the model leaves it open; 0: 224, for boxes 640."),
+    rate: int = typer.Option(16000, "--rate", min=1000, max=192000, help="Samples of sound in a second."),
+    window: int = typer.Option(0, "--window", min=0, help="New samples of each run of a model of sound; 0: what the model takes."),
+    overlap: int = typer.Option(0, "--overlap", min=0, help="Samples of the run before that come ahead of them."),
     fix: list[str] = FIX, accuracy: str = ACCURACY, weights: str = WEIGHTS,
     serve: bool = typer.Option(False, "--serve", help="Serve the page on this machine until Ctrl-C."),
     port: int = typer.Option(0, "--port", min=0, max=65535, help="The port to serve it on; 0: a free one."),
@@ -37,7 +49,9 @@ def web_command(
     if not model.name:
         raise ModelError(f"{model} is a folder", hint="give an ONNX file")
     with shown(f"writing {output}"):
-        index = pages.write_site(model, output, title=title, kind=kind, labels=labels, mean=_numbers("--mean", mean), std=_numbers("--std", std),
+        template = template.replace("\\n", "\n")
+        index = pages.write_site(model, output, title=title, kind=kind, labels=labels, tokenizer=tokenizer, template=template, sample=sample,
+                                 mean=_numbers("--mean", mean), std=_numbers("--std", std), bgr=bgr, size=size, rate=rate, window=window, overlap=overlap,
                                  dynamic=dims(fix, "--fix") or None, accuracy=accuracy, weights=weights)
     files = {path.name: path.stat().st_size for path in sorted(output.iterdir()) if path.is_file()}
     if as_json:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from html import escape
 from os import SEEK_END
 from pathlib import Path
@@ -16,58 +17,105 @@ from .. import api
 from ..ir.errors import OptionError
 from ..runtime import Model
 from ..runtime.integrity import DIGEST, weights_name
-from .kind import chosen, picture_of
+from .asked import Asked
+from .kind import told
+from .labels import labels_for
+from .signature import signature
+from .tokenizer import tokenizer_for
 
 _WEB = Path(__file__).parent / "web"
-_COPIED = ("page.css", "dom.mjs", "page.mjs", "picture.mjs", "numbers.mjs", "worker.mjs")
+_SHARED = ("page.css", "dom.mjs", "page.mjs", "tensors.mjs", "classes.mjs", "worker.mjs")
+_TOKENS = ("tokenizer.mjs", "tokenizers.min.mjs")
+_PARTS: dict[str, tuple[str, ...]] = {
+    "picture": ("picture.mjs", "pictures.mjs"), "detection": ("detection.mjs", "boxes.mjs", "pictures.mjs"),
+    "recognition": ("recognition.mjs", "letters.mjs", "pictures.mjs"), "sound": ("sound.mjs", "recorder.mjs", "waves.mjs", "letters.mjs"),
+    "text": ("text.mjs", *_TOKENS), "embedding": ("embedding.mjs", *_TOKENS), "generation": ("generation.mjs", *_TOKENS), "numbers": ("numbers.mjs",),
+}
+"""The files of each kind of page, the first of which has its form."""
 _MODULES = {f"model{kind}.wasm": f"wasm32{kind}" for kind in ("-relaxed-threads", "-threads", "-relaxed", "")}
 """Modules and their targets: a browser takes the first that it can run."""
-_MOST_LABELS = 1 << 20  # bytes of a file of labels
 
 
-def write_site(model: str | Path, folder: str | Path, *, title: str | None = None, kind: str | None = None, labels: str | Path | None = None,
-               mean: Sequence[float] = (), std: Sequence[float] = (), **options: Any) -> Path:
+def write_site(model: Any, folder: str | Path, *, title: str | None = None, kind: str | None = None, labels: str | Path | None = None,
+               tokenizer: str | Path | None = None, sample: str | Path | None = None, mean: Sequence[float] = (), std: Sequence[float] = (), bgr: bool = False,
+               size: int = 0, template: str = "{prompt}", rate: int = 16000, window: int = 0, overlap: int = 0, dynamic: Mapping[str, int] | None = None,
+               **options: Any) -> Path:
     """Write a page that runs ``model`` on what its user gives it into ``folder``; returns the path of ``index.html``.
 
-    ``kind``: ``picture`` or ``numbers``; by default what the model takes decides. ``labels``: a file of classes' names, one a line. ``mean`` and ``std``
-    (one number, or one for each channel): how pictures are normalised, of numbers from 0 to 1. ``options`` are those of ``rd.compile``.
-    Raises RoundelError, OSError.
+    ``kind``: one of ``kind.KINDS``; by default what the model takes and gives decides. ``labels``: a file of classes' names, or of letters, one a line.
+    ``tokenizer``: a file ``tokenizer.json``. ``sample``: a picture or sound that the page offers. Pictures: ``mean`` and ``std`` (one number, or one for
+    each channel) normalise numbers from 0 to 1, ``bgr`` puts blue first, ``size`` is the side in pixels where the model leaves it open. Sound: ``rate``,
+    samples a second; ``window``, new ones of each run; ``overlap``, older ones ahead of them. Generation: ``template``, in which ``{prompt}`` stands for the
+    user's text. ``dynamic`` and other ``options`` are those of ``rd.compile``. Raises RoundelError, OSError.
     """
-    folder, names = Path(folder), [] if labels is None else _labels(Path(labels))
+    folder = Path(folder)
     if folder.exists() and not folder.is_dir():
         raise OptionError(f"{folder} is a file", hint="name a folder for the page")
-    compiled = {name: api.compile(model, target=target, **options) for name, target in _MODULES.items()}
-    one = next(iter(compiled.values()))
-    picture = picture_of(one.inputs, one.outputs, mean, std)
-    asked = chosen(kind, picture)
+    if "{prompt}" not in template:
+        raise OptionError(f"the template {template!r} has no place for the text", hint="write {prompt} where it belongs")
+    asked = Asked(kind, labels_for(model, labels), tuple(mean), tuple(std), bgr, size, tokenizer_for(model, tokenizer), template, rate, window, overlap)
+    offered = _sample(sample)
+    module = api.import_model(model, dynamic=dynamic)
+    taken = signature(module)
+    kind, facts = told(taken, asked)
+    hot = options.pop("hot", _hot(kind, facts, taken))
+    weights: dict[bytes, str] = {}  # by digest: modules whose weights are equal share a file
+    for name, target in reversed(_MODULES.items()):  # one at a time, since each holds its weights
+        _save(api.compile(module, target=target, hot=hot, **options), folder, name, weights)
+    title = title or (Path(model).stem if isinstance(model, str | Path) else "model")
+    about = {"title": title, "kind": kind, "form": _PARTS[kind][0], "modules": list(_MODULES), "labels": [name.strip() for name in asked.labels],
+             "sample": offered and offered.name, "inputs": taken.inputs, "outputs": taken.outputs, "states": (), **facts}
+    files = [*_SHARED, *_PARTS[kind]]
+    if "text" in facts:
+        (folder / "tokenizer.json").write_text(json.dumps(asked.tokenizer, ensure_ascii=False), encoding="utf-8")
+    (folder / "site.json").write_text(json.dumps(about, default=_as_json, ensure_ascii=False), encoding="utf-8")
+    for name in files:
+        (folder / name).write_text((_WEB / name).read_text(encoding="utf-8"), encoding="utf-8")
+    if offered is not None:
+        shutil.copyfile(sample, folder / offered.name)  # type: ignore[arg-type]
+    index = folder / "index.html"
+    index.write_text((_WEB / "index.html").read_text(encoding="utf-8").replace("{{title}}", escape(title)), encoding="utf-8", errors="replace")
+    _write_worker(folder, [*files, *(["tokenizer.json"] if "text" in facts else []), *([offered.name] if offered else [])])
+    return index
+
+
+def _sample(sample: str | Path | None) -> Path | None:
+    """The name in the page's folder of a file that the page offers. Raises OptionError where there is no such file."""
+    if sample is None:
+        return None
+    try:
+        if Path(sample).is_file():
+            return Path(f"sample{Path(sample).suffix.lower()}")
+    except ValueError:  # a NUL
+        pass
+    raise OptionError(f"there is no file {sample}", hint="give --sample a picture or a recording")
+
+
+def _hot(kind: str, facts: Mapping[str, Any], taken: Any) -> list[dict[str, int]]:
+    """Sizes that get code of their own: one token at a time, as texts are generated."""
+    if kind != "generation" or not taken.states:
+        return []
+    open_size = taken.inputs[facts["text"].ids].shape[-1]
+    return [{open_size: 1}] if isinstance(open_size, str) else []
+
+
+def _as_json(value: Any) -> Any:
+    if is_dataclass(value):
+        return {f.name: getattr(value, f.name) for f in fields(value)}
+    raise TypeError(f"{type(value).__name__} is no value of JSON")
+
+
+def _save(model: Model, folder: Path, name: str, weights: dict[bytes, str]) -> None:
+    """A module with its weights beside it; ``weights`` are those that are there, by their digest."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:  # a name with a NUL is no name
         raise OptionError(f"{folder} cannot be written", why=getattr(error, "strerror", None) or str(error)) from None
-    _save(compiled, folder)
-    title = title or (Path(model).stem if isinstance(model, str | Path) else "model")
-    facts = {"title": title, "kind": asked, "modules": list(_MODULES), "labels": names, "picture": picture and asdict(picture)}
-    (folder / "site.json").write_text(json.dumps(facts, indent=1))
-    for name in _COPIED:
-        (folder / name).write_text((_WEB / name).read_text(encoding="utf-8"))
-    index = folder / "index.html"
-    index.write_text((_WEB / "index.html").read_text(encoding="utf-8").replace("{{title}}", escape(title)), encoding="utf-8", errors="replace")
-    _write_worker(folder)
-    return index
-
-
-def _save(compiled: dict[str, Model], folder: Path) -> None:
-    """The modules, each with its weights beside it; those whose weights are equal share a file."""
-    by_digest: dict[bytes, str] = {}
-    for name, model in reversed(compiled.items()):
-        path = model.save(folder / name, side_file=True, header=True)
-        weights = path.with_name(weights_name(path))
-        if not weights.is_file():
-            continue
-        file = by_digest.setdefault(_digest(weights), weights.name)
-        if file != weights.name:
-            weights.unlink()
-            model.save(path, side_file=file)
+    path = model.save(folder / name, side_file=True, header=True)
+    beside = path.with_name(weights_name(path))
+    if beside.is_file() and (file := weights.setdefault(_digest(beside), beside.name)) != beside.name:
+        beside.unlink()
+        model.save(path, side_file=file)
 
 
 def _digest(weights: Path) -> bytes:
@@ -76,21 +124,10 @@ def _digest(weights: Path) -> bytes:
         return file.read()
 
 
-def _write_worker(folder: Path) -> None:
+def _write_worker(folder: Path, files: Sequence[str]) -> None:
     """The service worker keeps these files for visits without a network; it is another one whenever one of them changes. The weights, which may
     be large, are kept by roundel.mjs."""
-    kept = ["index.html", "site.json", *_MODULES, "roundel.mjs", "roundel-thread.mjs", *_COPIED]
+    kept = ["index.html", "site.json", *_MODULES, "roundel.mjs", "roundel-thread.mjs", *files]
     digest = hashlib.sha256(b"".join((folder / name).read_bytes() for name in kept)).hexdigest()[:16]
     text = (_WEB / "offline.js").read_text(encoding="utf-8")
     (folder / "offline.js").write_text(text.replace("{{version}}", digest).replace("{{files}}", json.dumps(["./", *kept])))
-
-
-def _labels(path: Path) -> list[str]:
-    try:
-        if path.stat().st_size > _MOST_LABELS or not path.is_file():
-            raise OptionError(f"{path} is no file of labels", hint="a text file with the name of one class in each line")
-        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except UnicodeDecodeError:
-        raise OptionError(f"{path} is no text", hint="a file of labels has the name of one class in each line, as UTF-8") from None
-    except (OSError, ValueError) as error:
-        raise OptionError(f"{path} cannot be read", why=getattr(error, "strerror", None) or str(error)) from None

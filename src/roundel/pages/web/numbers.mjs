@@ -2,19 +2,15 @@
 // A form for any model: numbers of each input, sizes of the dimensions that it leaves open; results as numbers.
 
 import { make } from "./dom.mjs";
+import { ARRAYS, elements } from "./tensors.mjs";
 
 const SHOWN = 200; // numbers of an output
-const ARRAYS = {
-  float32: Float32Array, float64: Float64Array, int8: Int8Array, int16: Int16Array, int32: Int32Array, int64: BigInt64Array,
-  uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array, bool: Uint8Array,
-};
 const isWhole = (dtype) => !dtype.startsWith("float");
-const elements = (shape) => shape.reduce((a, b) => a * b, 1);
 
-export function numbersForm({ model, run, fail, give, results }) {
+export default function form({ site: model, run, fail, give, results }) {
   const symbols = [...new Set(model.inputs.flatMap((i) => i.shape.filter((d) => typeof d !== "number")))];
   const sizes = new Map(symbols.map((s, k) => [s, make("input", { type: "number", min: 0, value: 1, id: `size-${k}` })]));
-  const fields = model.inputs.map((info, k) => make("textarea", { rows: 3, id: `input-${k}`, spellcheck: false }));
+  const fields = model.inputs.map((info, k) => make("textarea", { rows: 3, className: "numbers", id: `input-${k}`, spellcheck: false }));
   const shapeOf = (info) => info.shape.map((d) => (typeof d === "number" ? d : Number(sizes.get(d).value)));
   const fill = (value) => model.inputs.forEach((info, k) => {
     const count = elements(shapeOf(info));
@@ -23,12 +19,12 @@ export function numbersForm({ model, run, fail, give, results }) {
   const random = make("button", { type: "button" }, "Fill with random numbers");
   random.addEventListener("click", () => fill((info) => (info.dtype === "bool" ? Number(Math.random() < 0.5) : isWhole(info.dtype) ? Math.floor(10 * Math.random()) : Math.random().toFixed(3))));
   const start = make("button", { type: "submit", className: "first" }, "Run");
-  const form = make("form", {},
+  const asked = make("form", {},
     symbols.length ? make("fieldset", {}, make("legend", {}, "Sizes"), ...symbols.map((s, k) => make("div", { className: "row" }, make("label", { htmlFor: `size-${k}` }, s), sizes.get(s)))) : null,
     ...model.inputs.map((info, k) => make("fieldset", {}, make("legend", {}, `${info.name}: ${info.dtype} [${info.shape.join(", ")}]`),
       make("label", { htmlFor: `input-${k}` }, `Numbers of ${info.name}, in the order of rows, with spaces or commas between`), fields[k])),
     make("div", { className: "row" }, start, random));
-  form.addEventListener("submit", async (event) => {
+  asked.addEventListener("submit", async (event) => {
     event.preventDefault();
     let inputs;
     try {
@@ -36,11 +32,11 @@ export function numbersForm({ model, run, fail, give, results }) {
     } catch (error) {
       return fail(error);
     }
-    const outputs = await run(inputs);
-    if (outputs) results.replaceChildren(make("h2", {}, "Result"), ...Object.entries(outputs).flatMap(shown));
+    const done = await run(inputs);
+    if (done) results.replaceChildren(make("h2", {}, "Result"), ...done.outputs.flatMap((output, k) => shown(model.outputs[k].name, output)));
     return undefined;
   });
-  give.append(make("h2", {}, "Numbers"), form);
+  give.append(make("h2", {}, "Numbers"), asked);
 }
 
 /** The numbers in a text; one alone stands for all. */
@@ -59,11 +55,9 @@ export function parsed(info, text, count) {
   });
 }
 
-function shown([name, { dtype, shape, data }]) {
+function shown(name, { dtype, shape, data }) {
   const numbers = Array.from(data.subarray(0, SHOWN), (v) => (typeof v === "bigint" || Number.isInteger(v) ? String(v) : v.toPrecision(6)));
   const rest = data.length > SHOWN ? ` ... and ${data.length - SHOWN} more` : "";
-  const block = make("pre", { tabIndex: 0 }, numbers.join(" ") + rest);
-  block.setAttribute("role", "region");
-  block.setAttribute("aria-label", `Numbers of ${name}`);
+  const block = make("pre", { tabIndex: 0, role: "region", "aria-label": `Numbers of ${name}` }, numbers.join(" ") + rest);
   return [make("h3", {}, `${name}: ${dtype} [${shape.join(", ")}]`), block];
 }

@@ -1,25 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the model and runs it, beside the page, which stays responsive. A question has a number, which its answer repeats.
+// Loads the model and runs it, beside the page, which stays responsive. A question has a number, which its answer repeats. Outputs that are states stay here
+// and are given to the next run in place of the inputs that the page leaves out.
 
 import { load } from "./roundel.mjs";
+import { zeros } from "./tensors.mjs";
 
 let model = null;
+let states = [];
+let held = new Map(); // place of an input -> what the last run gave for it
 
 const answers = {
-  async load({ modules, threads }) {
+  async load({ modules, threads, carried }) {
     model = await load(modules.map((name) => new URL(name, import.meta.url)), { threads, onProgress: (progress) => postMessage({ progress }) });
+    states = carried;
     return { inputs: model.inputs, outputs: model.outputs, threads: model.threads, memory: model.memoryBytes };
   },
-  run({ inputs }) {
+  run({ inputs, restart }) {
+    if (restart) held = new Map(states.map((s) => [s.input, zeros(model.inputs[s.input].dtype, s.shape)]));
     const begin = performance.now();
-    const outputs = model.run(inputs);
-    return { outputs, ms: performance.now() - begin, memory: model.memoryBytes };
+    const outputs = Object.values(model.run(model.inputs.map((_, k) => inputs[k] ?? held.get(k))));
+    const ms = performance.now() - begin;
+    for (const state of states) {
+      held.set(state.input, outputs[state.output]);
+      outputs[state.output] = null;
+    }
+    return { outputs, ms, memory: model.memoryBytes };
   },
 };
 
 addEventListener("message", async ({ data: { id, kind, ...question } }) => {
   try {
-    postMessage({ id, answer: await answers[kind](question) });
+    const answer = await answers[kind](question);
+    postMessage({ id, answer }, kind === "run" ? answer.outputs.filter(Boolean).map((o) => o.data.buffer) : []);
   } catch (error) {
     postMessage({ id, error: error.message });
   }

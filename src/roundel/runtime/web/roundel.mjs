@@ -456,7 +456,7 @@ function toldBy(bytes) {
 }
 
 function newMemory(pages, maximumBytes, shared) {
-  let maximum = maximumBytes === undefined ? 65536 : Math.floor(maximumBytes / PAGE);
+  let maximum = Math.min(shared ? 65535 : 65536, maximumBytes === undefined ? 65536 : Math.floor(maximumBytes / PAGE)); // what modules declare
   if (pages > maximum) {
     throw new RoundelError(`the model needs ${(pages * PAGE).toLocaleString("en")} bytes of memory, more than the ${maximumBytes} allowed`, "MemoryError");
   }

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of sound: samples in, window by window, scores (of speech, of words) or letters out, with states that go from window to window."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..ir.dataclass import dataclass
+from ..ir.errors import OptionError
+from .asked import Asked
+from .pictures import letters
+from .signature import Signature
+
+_LONG = 4000  # samples; a row of so many is sound, not features
+_WINDOW = 512  # samples of a model with states, where it takes any number
+_SECOND_WINDOWS = 1  # seconds of one without
+
+
+@dataclass(frozen=True)
+class Sound:
+    """``rate``: samples a second. ``window``: new samples of each run; ``overlap``: those of the run before that come ahead of them. ``whole``: the model
+    takes a recording at once. ``input``: of the samples, ``rate_input``: that of the rate. ``letters``: of outputs that are letters from first to last."""
+
+    rate: int
+    window: int
+    overlap: int
+    whole: bool
+    input: int
+    rate_input: int | None
+    letters: list[str]
+
+
+def sound(model: Signature, asked: Asked) -> dict[str, Any] | None:
+    """Samples, and beside them only states and the rate. Raises OptionError for a window that the model does not take."""
+    fresh = model.fresh
+    numbers = [k for k, info in fresh.items() if info.dtype in ("int64", "int32") and all(d == 1 for d in info.shape)]
+    samples = [k for k in fresh if k not in numbers]
+    if len(samples) != 1 or len(numbers) > 1 or not model.results or model.results[0].dtype != "float32":
+        return None
+    info = fresh[samples[0]]
+    length = info.shape[-1] if info.shape else 0
+    batch = info.shape[0] if len(info.shape) > 1 else 1
+    if info.dtype != "float32" or len(info.shape) > 3 or any(d != 1 for d in info.shape[1:-1]) or not (batch == 1 or isinstance(batch, str)):
+        return None
+    is_long = len(info.shape) > 1 if isinstance(length, str) else length >= _LONG
+    if length == 0 or not (is_long or model.states or numbers or asked.kind):
+        return None
+    whole = isinstance(length, str) and not model.states and not asked.window
+    window = asked.window or (length - asked.overlap if isinstance(length, int) else _WINDOW if model.states else _SECOND_WINDOWS * asked.rate)
+    if window <= 0 or (isinstance(length, int) and window + asked.overlap != length):
+        raise OptionError(f"--window {window} and --overlap {asked.overlap} are {window + asked.overlap} samples, and the model takes {length}",
+                          hint="--window is the number of new samples of a run, --overlap that of older ones ahead of them")
+    shape = model.results[0].shape
+    steps = letters(asked.labels, int(shape[2])) if len(shape) == 3 and isinstance(shape[1], str) and isinstance(shape[2], int) and asked.labels else []
+    return {"sound": Sound(asked.rate, window, asked.overlap, whole, samples[0], numbers[0] if numbers else None, steps), "states": model.states}

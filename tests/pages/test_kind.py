@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which kind of page a model gets, told from what it takes and gives; where its tokenizer and its labels come from."""
+
+import json
+
+import onnx
+import pytest
+
+from roundel.ir.errors import OptionError
+from roundel.pages.asked import Asked
+from roundel.pages.kind import told
+from roundel.pages.labels import labels_for
+from roundel.pages.pictures import Boxes, Picture, boxes_of, letters, picture_of
+from roundel.pages.signature import Signature, State, states_of
+from roundel.pages.tokenizer import of_gguf, tokenizer_for
+from roundel.runtime.metadata import TensorInfo
+
+SCORES = [TensorInfo("y", "float32", (1, 10))]
+WORDS = {"model": {"type": "WordLevel", "vocab": {str(k): k for k in range(100)}}, "ends": []}
+
+
+def infos(text):
+    """``x:float32[1,3,n]; y`` as TensorInfo; float32 by default."""
+    found = []
+    for part in filter(None, text.replace(" ", "").split(";")):
+        head, _, dims = part.rstrip("]").partition("[")
+        name, _, dtype = head.partition(":")
+        found.append(TensorInfo(name, dtype or "float32", tuple(int(d) if d.isdigit() else d for d in dims.split(",") if d)))
+    return tuple(found)
+
+
+def model(inputs, outputs):
+    given, results = infos(inputs), infos(outputs)
+    return Signature(given, results, states_of(given, results))
+
+
+def test_pictures_are_told_by_the_input():
+    of = lambda text, **asked: picture_of(infos(text), SCORES, Asked(**asked))
+    assert of("x[1,3,12,16]") == Picture(16, 12, 3, True, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    assert of("x[n,20,30,3]") == Picture(30, 20, 3, False, (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
+    assert of("x:uint8[1,1,h,w]", mean=(0,), std=(1,), size=96) == Picture(96, 96, 1, True, (0,), (1,))
+    assert of("x[1,8,8]") is of("x[1,16,8,8]") is of("x[1,3,8,8];z[1,3,8,8]") is None
+
+
+@pytest.mark.parametrize("inputs, outputs, asked, kind", [
+    ("x[n,3,224,224]", "y[n,1000]", {}, "picture"),
+    ("x[1,3,h,w]", "y[1,21,h,w]", {}, "numbers"),
+    ("x[1,3,h,w]", "y[1,1,h,w]", {}, "detection"),  # a map of text
+    ("x[1,3,640,640]", "y[1,84,8400]", {}, "detection"),
+    ("x[1,3,h,w]", "b[n,4]; c:int64[n]; s[n]", {}, "detection"),
+    ("x[n,3,h,w]", "y[n,4]; z[n,7]", {}, "picture"),
+    ("x[n,3,48,w]", "y[n,w//8,100]", {"labels": ("a",) * 98}, "recognition"),
+    ("x[n,s]; state[2,n,128]; sr:int64", "y[n,1]; z[2,n,128]", {}, "sound"),
+    ("x[1,1,16000]", "y[1,35]", {}, "sound"),
+    ("x[n,s]", "y[n,s//320,100]", {}, "sound"),
+    ("x[n,784]", "y[n,10]", {}, "numbers"),
+    ("x[n,784]", "y[n,10]", {"kind": "sound"}, "sound"),
+    ("i:int64[n,s]; m:int64[n,s]", "y[n,384]", {}, "numbers"),  # nothing makes tokens
+    ("i:int64[n,s]; mask:int64[n,s]", "y[n,384]", {"tokenizer": WORDS}, "embedding"),
+    ("i:int64[n,s]; mask:int64[n,s]; token_type:int64[n,s]", "y[n,s,64]", {"tokenizer": WORDS}, "embedding"),
+    ("i:int64[n,s]; mask:int64[n,s]", "y[n,3]", {"tokenizer": WORDS}, "text"),
+    ("i:int64[1,s]", "y[1,s,100]", {"tokenizer": WORDS}, "generation"),
+    ("i:int64[n,s]; mask:int64[n,t]; p[n,3,past,8]", "y[n,s,100]; q[n,3,past+s,8]", {"tokenizer": WORDS}, "generation"),
+])
+def test_the_kind_is_told_by_inputs_and_outputs(inputs, outputs, asked, kind):
+    assert told(model(inputs, outputs), Asked(**asked))[0] == kind
+
+
+def test_states_are_outputs_that_the_next_call_takes():
+    caches = model("t:int64[t]; k[3,past,64]; v[3,past,64]", "y[100]; a[3,past + t,64]; b[3,past + t,64]")
+    assert caches.states == (State(1, 1, (3, 0, 64)), State(2, 2, (3, 0, 64)))
+    assert model("x[n,s]; s[2,n,128]", "y[n,1]; z[2,n,128]").states == (State(1, 1, (2, 1, 128)),)
+    assert model("x[n,8]", "y[n,8]").states == ()
+
+
+@pytest.mark.parametrize("outputs, labels, want", [
+    ("y[1,84,8400]", 80, Boxes("rows", "centre", True, False)),
+    ("y[1,25200,85]", 80, Boxes("rows", "centre", False, True)),
+    ("y[1,25200,85]", 0, Boxes("rows", "centre", False, True)),
+    ("y[1,300,6]", 80, Boxes("finished", "corners")),
+    ("y[1,1,h,w]", 0, Boxes("map", "corners")),
+    ("l[1,100,92]; b[1,100,4]", 91, Boxes("lists", "centre", places=(1, 0, None))),
+    ("b[1,10,4]; c[1,10]; s[1,10]; n[1]", 0, Boxes("lists", "rows first", places=(0, 2, 1))),
+    ("b[n,4]; c:int64[n]; s[n]", 0, Boxes("lists", "corners", places=(0, 2, 1))),
+    ("y[1,10]", 0, None), ("y[1,3,8,8]", 0, None),
+])
+def test_forms_of_boxes(outputs, labels, want):
+    assert boxes_of(infos(outputs), labels) == want
+
+
+def test_a_dictionary_may_leave_out_the_blank_and_the_space():
+    assert letters(["a", "b"], 3) == ["", "a", "b"]
+    assert letters(["a", "b"], 4) == ["", "a", "b", " "]
+    assert letters(["-", "a"], 2) == ["", "a"]
+    with pytest.raises(OptionError, match="2 letters are named"):
+        letters(["a", "b"], 9)
+
+
+def test_windows_fit_the_model():
+    assert told(model("x[1,576]; s[2,1,8]", "y[1,1]; z[2,1,8]"), Asked(overlap=64))[1]["sound"].window == 512
+    with pytest.raises(OptionError, match="the model takes 576"):
+        told(model("x[1,576]; s[2,1,8]", "y[1,1]; z[2,1,8]"), Asked(window=512))
+
+
+def test_labels_come_from_the_file_the_metadata_or_beside_the_model(tmp_path):
+    graph = onnx.helper.make_graph([], "g", [], [])
+    file = onnx.helper.make_model(graph)
+    (tmp_path / "config.json").write_text(json.dumps({"id2label": {"1": "good", "0": "bad"}}))
+    onnx.save(file, tmp_path / "m.onnx")
+    assert labels_for(tmp_path / "m.onnx", None) == ("bad", "good")
+    for text in ("a\nb", "['a', 'b']", "{0: 'a', 1: 'b'}"):
+        del file.metadata_props[:]
+        onnx.helper.set_model_props(file, {"names": text})
+        onnx.save(file, tmp_path / "m.onnx")
+        assert labels_for(tmp_path / "m.onnx", None) == ("a", "b")
+    (tmp_path / "l.txt").write_text("x\r\ny\n")
+    assert labels_for(tmp_path / "m.onnx", tmp_path / "l.txt") == ("x", "y")
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"model": {"vocab": 3}}', "[" * 100000])
+def test_what_is_no_tokenizer_is_refused(content, tmp_path):
+    (tmp_path / "tokenizer.json").write_text(content)
+    with pytest.raises(OptionError, match="is no tokenizer"):
+        tokenizer_for(tmp_path / "m.onnx", None)
+
+
+def test_the_tokenizer_of_a_gguf_file_is_that_of_the_library():
+    tokenizers = pytest.importorskip("tokenizers")
+    tokens = ["<|end|>", *(chr(c) for c in range(33, 127)), "Ġ", "th", "Ġth", "the"]
+    facts = {"model": "gpt2", "pre": "smollm", "tokens": tokens, "merges": ["t h", "Ġ th", "th e"], "eos_token_id": 0,
+             "token_type": [3] + [1] * (len(tokens) - 1)}
+    found = of_gguf({f"tokenizer.ggml.{name}": value for name, value in facts.items()})
+    assert found.pop("ends") == [0]
+    library = tokenizers.Tokenizer.from_str(json.dumps(found))
+    assert [tokens[k] for k in library.encode("the th 12<|end|>").ids] == ["the", "Ġth", "Ġ", "1", "2", "<|end|>"]
+    assert of_gguf({"tokenizer.ggml.model": "llama"}) is None
