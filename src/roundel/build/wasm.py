@@ -114,7 +114,8 @@ def _link_with_libc(inputs: Sequence[str | Path], compiler: Sequence[str], work:
     is wanted first, in a minute, and keeps. Raises BuildError."""
     toolchain.run([*toolchain.module_linker(), "-r", *inputs, "-o", work / "whole.o"])
     features = ("-matomics", "-mbulk-memory") if shared else ()
-    toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *features, *(f"-Wl,{option}" for option in (*_LINK_BY_ZIG, *shared)), work / "whole.o", "-o", linked])
+    options = (f"-Wl,{option}" for option in (*_LINK_BY_ZIG, *shared))
+    toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *features, *options, work / "whole.o", "-o", linked])
 
 
 @dataclass(frozen=True)
