@@ -47,7 +47,7 @@ from .graph.tidy.common_subexpressions import eliminate_common_subexpressions
 from .graph.tidy.convert_to_dataflow import convert_to_dataflow
 from .graph.tidy.dead_code import eliminate_dead_code
 from .graph.tidy.fold_constants import fold_constants
-from .graph.tidy.fold_scale import decompose_batch_norm, fold_scale
+from .graph.tidy.fold_scale import decompose_batch_norm, fold_scale, scale_sums
 from .graph.tidy.inline_functions import inline_functions
 from .graph.tidy.simplify import simplify
 from .host.lower_host import lower_host
@@ -90,7 +90,7 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, precision, strassen,
+    libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, scale_sums, precision, strassen,
     eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify, eliminate_dead_code, shared_bytes,
     grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]

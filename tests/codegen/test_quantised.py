@@ -42,6 +42,9 @@ def test_limited_numbers_are_moved_into_bytes_and_may_be_floats_again(out, zero,
     fn = lambda x: tir.cast(limited(x) + tir.const(moved, "float32"), out)
     with np.errstate(all="ignore"):
         want = _cut(np.minimum(np.maximum(np.rint(x) + np.float32(zero), np.float32(low)), np.float32(high)) + np.float32(moved), out)
+    if back:
+        moved_back = elementwise(lambda x: tir.cast(fn(x), "float32") - tir.const(140.0, "float32"), x, out="float32")
+        np.testing.assert_array_equal(moved_back, want.astype("float32") - 140)
     kind = "float32" if back else out
     np.testing.assert_array_equal(elementwise((lambda x: tir.cast(fn(x), "float32")) if back else fn, x, out=kind), want.astype(kind))
 

@@ -6,7 +6,7 @@ import pytest
 
 from roundel.driver import OPTIMIZE
 from roundel.graph.tidy.dead_code import eliminate_dead_code
-from roundel.graph.tidy.fold_scale import fold_scale
+from roundel.graph.tidy.fold_scale import fold_scale, scale_sums
 from roundel.ir import graph, tir
 from roundel.ops import make
 from roundel.passes import run
@@ -129,3 +129,15 @@ def test_a_number_that_the_operand_is_scaled_by(scale, folds):
     out = _folded(mod)
     assert (calls(out) == ["matmul"]) is folds
     same_results(mod, out, _x(3, 4), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("dtype", "scale", "folds"), [("int32", (), True), ("int32", (1, 1), True), ("int32", (5,), False), ("float32", (), False)])
+def test_sums_of_integers_are_scaled_once(dtype, scale, folds):
+    def body(bb, x):
+        sums = bb.emit(make("multiply", bb.emit(make("astype", x, dtype="float32")), _const(5)))
+        return make("multiply", bb.emit(make("add", sums, _const(5))), _const(*scale))
+
+    mod = function([graph.TensorInfo((4, 5), dtype)], body)
+    out = eliminate_dead_code(scale_sums(mod))
+    assert (calls(out).count("multiply") == 1) is folds
+    same_results(mod, out, RNG.integers(-9999, 9999, (4, 5)).astype(dtype), rtol=1e-5, atol=1e-3)

@@ -16,8 +16,9 @@ from ...ir.visit import walk
 from ..expand.convert import narrow, widen
 from ..expand.remainder import float_floordiv, float_floormod
 from ..writes import writes
+from .convert import moved_bytes
 from .emitter import EXPR, Emitter, hoistable
-from .types import computes_in_float32, float_text, int_text, llvm_type, splat
+from .types import computes_in_float32, float_text, llvm_type, splat
 
 _INT_OP = {tir.Add: "add", tir.Sub: "sub", tir.Mul: "mul"}
 _FLOAT_OP = {tir.Add: "fadd", tir.Sub: "fsub", tir.Mul: "fmul", tir.Div: "fdiv", tir.Mod: "frem"}
@@ -34,7 +35,7 @@ _PREDICATES = {
 @writes(EXPR, tir.Add, tir.Sub, tir.Mul)
 def _ring(em: Emitter, e: Any) -> str:
     if e.dtype.is_float:
-        return _float_binary(em, e)
+        return moved_bytes(em, e) or _float_binary(em, e)
     if e.dtype.is_bool:
         return em.op(
             f"{'and' if type(e) is tir.Mul else 'or' if type(e) is tir.Add else 'xor'} {em.typed(e.a)}, {em.value(e.b)}"
@@ -371,12 +372,3 @@ def extract_lanes(em: Emitter, vector: str, dtype: DType) -> list[str]:
     """The scalars of a vector."""
     t = llvm_type(dtype)
     return [em.op(f"extractelement {t} {vector}, i64 {k}") for k in range(dtype.lanes)]
-
-
-def zero(dtype: DType) -> str:
-    """The constant 0 (false, null) of any type."""
-    if dtype.lanes > 1:
-        return "zeroinitializer"
-    if dtype.is_handle:
-        return "null"
-    return float_text(0.0, dtype) if dtype.is_float else int_text(0, dtype)

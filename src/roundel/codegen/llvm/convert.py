@@ -8,9 +8,8 @@ from ...ir import tir
 from ...ir.dtype import DType
 from ..expand.convert import decode, encode, half_of_double, widen
 from ..writes import writes
-from .arithmetic import zero
 from .emitter import CALLS, EXPR, Emitter
-from .types import float_text, is_storage_float, llvm_type, splat, suffix
+from .types import float_text, is_storage_float, llvm_type, splat, suffix, zero
 
 _ONES = 3 << 22  # a float32 of this size, plus or minus some millions, has no fraction
 
@@ -106,20 +105,34 @@ def _bytes(em: Emitter, e: tir.Expr, target: DType) -> str:
     if not _is_rounded(inside):
         return _through_int32(em, em.value(e), e.dtype, target)
     bits = DType("int32").with_lanes(e.dtype.lanes)
-    v = em.op(f"bitcast {llvm_type(e.dtype)} {_rounded(em, inside, offset, target)} to {llvm_type(bits)}")
-    v = em.op(f"add {llvm_type(bits)} {v}, {splat(str(offset), bits)}") if offset else v
+    within = 0 if offset % 2 else offset  # an even number leaves halves between the same neighbours
+    v = em.op(f"bitcast {llvm_type(e.dtype)} {_rounded(em, inside, offset, target, within)} to {llvm_type(bits)}")
+    v = em.op(f"add {llvm_type(bits)} {v}, {splat(str(offset), bits)}") if offset != within else v
     return em.op(f"trunc {llvm_type(bits)} {v} to {llvm_type(target)}")
 
 
 def _whole(em: Emitter, cast: tir.Cast) -> str:
     """A float32 as an integer of 8 bits and back: it stays a float."""
+    return _moved(em, cast, 0) or convert(em, em.value(cast), cast.dtype, cast.value.dtype)
+
+
+def moved_bytes(em: Emitter, e: tir.Add | tir.Sub | tir.Mul) -> str | None:
+    """A float32 that was rounded to an integer of 8 bits, and a whole number added to it: all sums in between are exact, so one addition does."""
+    if type(e) is tir.Mul or type(e.a) is not tir.Cast or type(e.a.value) is not tir.Cast or e.dtype.element != "float32":
+        return None
+    inside, n = e.a.value, _number(e.b)
+    if not (inside.dtype.is_int and inside.dtype.bits == 8 and inside.value.dtype is e.dtype) or n is None or abs(n) >= _ONES >> 4 or n != int(n):
+        return None
+    return _moved(em, inside, int(n) if type(e) is tir.Add else -int(n))
+
+
+def _moved(em: Emitter, cast: tir.Cast, added: int) -> str | None:
+    """A float32 as an integer of 8 bits and back, moved; None where it was not rounded before."""
     source = cast.value.dtype
     inside, offset = _before_limits(cast.value, cast.dtype)
     if not _is_rounded(inside):
-        return convert(em, em.value(cast), cast.dtype, source)
-    t = llvm_type(source)
-    v = em.op(f"fsub {t} {_rounded(em, inside, offset, cast.dtype)}, {_splat_float(_ONES, source)}")
-    return em.op(f"fadd {t} {v}, {_splat_float(offset, source)}") if offset else v
+        return None
+    return em.op(f"fsub {llvm_type(source)} {_rounded(em, inside, offset, cast.dtype)}, {_splat_float(_ONES - offset - added, source)}")
 
 
 def _before_limits(e: tir.Expr, target: DType) -> tuple[tir.Expr, int]:
@@ -142,10 +155,11 @@ def _is_rounded(e: tir.Expr) -> bool:
     return isinstance(e, tir.Call) and e.op == "nearbyint"
 
 
-def _rounded(em: Emitter, e: tir.Call, offset: int, target: DType) -> str:
-    """``_ONES`` more than a rounded number that is within the type's limits once ``offset`` is added, and then 0 where it is NaN."""
+def _rounded(em: Emitter, e: tir.Call, offset: int, target: DType, added: int = 0) -> str:
+    """``_ONES`` and ``added``, an even number, more than a rounded number that is within the type's limits once ``offset`` is added, and then 0 where it
+    is NaN."""
     source = e.dtype
-    return em.op(f"fadd {llvm_type(source)} {_clamped(em, em.value(e.args[0]), source, target, offset)}, {_splat_float(_ONES, source)}")
+    return em.op(f"fadd {llvm_type(source)} {_clamped(em, em.value(e.args[0]), source, target, offset)}, {_splat_float(_ONES + added, source)}")
 
 
 def _number(e: tir.Expr) -> float | None:

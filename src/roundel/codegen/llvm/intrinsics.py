@@ -17,10 +17,10 @@ from ..expand.math import expand_call
 from ..storage import element_bytes, is_packed
 from ..writes import writes
 from .address import offset, packed_place, pointer
-from .arithmetic import build_vector, concat, extract_lanes, float_min_max, shuffle, zero
+from .arithmetic import build_vector, concat, extract_lanes, float_min_max, shuffle
 from .emitter import CALLS, EXPR, Emitter
 from .statements import ask, leave_with
-from .types import computes_in_float32, float_text, is_storage_float, llvm_type, splat, suffix
+from .types import computes_in_float32, float_text, is_storage_float, llvm_type, splat, suffix, zero
 
 _INSTRUCTIONS = {  # LLVM intrinsics that are instructions, or short sequences, on the targets
     "sqrt": "sqrt",

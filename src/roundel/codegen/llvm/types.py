@@ -94,3 +94,12 @@ def splat(text: str, dtype: DType) -> str:
     if dtype.lanes == 1:
         return text
     return f"splat ({llvm_type(dtype.element)} {text})"
+
+
+def zero(dtype: DType) -> str:
+    """The constant 0 (false, null) of any type."""
+    if dtype.lanes > 1:
+        return "zeroinitializer"
+    if dtype.is_handle:
+        return "null"
+    return float_text(0.0, dtype) if dtype.is_float else int_text(0, dtype)

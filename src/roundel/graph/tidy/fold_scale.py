@@ -12,6 +12,7 @@ from ...ir.module import IRModule
 from ...ops import make
 from ...passes import pass_
 from ..pattern import Match, PatternRewriter, commutative, is_const, is_op, wildcard
+from ..rewriter import is_call
 
 x, mean, var, gamma, beta = (wildcard() for _ in range(5))
 weight, bias, scale = is_const(), is_const(), is_const()
@@ -53,6 +54,29 @@ def fold_scale(mod: IRModule) -> IRModule:
         fed = is_op(name)(scaled, weight)
         rules.append((fed, lambda m, a=fed: _scaled_before(m, a)))
     return PatternRewriter(mod, rules).module()
+
+
+@pass_("scale_sums")
+def scale_sums(mod: IRModule) -> IRModule:
+    """``(float(x) * a + b) * s`` of integers x, with constants a and b and one number s, becomes ``float(x) * (a * s) + b * s``: sums are brought to the
+    scale of the result, moved, and brought to that of the integers which they become."""
+    scaled = commutative("multiply", x, weight)
+    moved = commutative("add", scaled, bias)
+    return PatternRewriter(mod, [(commutative("multiply", moved, scale), lambda m: _scaled_sum(m, scaled, moved))]).module()
+
+
+def _scaled_sum(m: Match, scaled: Any, moved: Any) -> Any:
+    factor, by, added = (m[p].data for p in (scale, weight, bias))
+    if any(m.use_count.get(m.captured[p], 0) > 1 for p in (scaled, moved)) or any(d.dtype != "float32" for d in (factor, by, added)):
+        return None
+    cast = m.call(x)
+    if not is_call(cast, "astype") or not cast.args[0].sinfo.dtype.is_int or factor.numpy().size != 1:
+        return None
+    with np.errstate(all="ignore"):
+        a, b = (d.numpy() * factor.numpy().reshape(()) for d in (by, added))
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return None
+    return make("add", make("multiply", m[x], graph.Constant.of(a)), graph.Constant.of(b))
 
 
 _ANCHORS = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "matmul")
