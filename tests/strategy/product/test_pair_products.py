@@ -37,7 +37,7 @@ PROGRAMS = {
 }
 
 
-SOURCE = {"cortex-m4": "c", "cortex-m55": "c -mattr=+mve.fp"}
+SOURCE = {"cortex-m3": "c", "cortex-m4": "c", "cortex-m55": "c -mattr=+mve.fp"}
 """C for this machine, in the form that it has for a processor."""
 
 
@@ -54,7 +54,8 @@ def test_sums_of_several_products_are_the_products(cpu, name):
     agrees(func, made, layouts, rd.build(IRModule({"main": made}), target=SOURCE[cpu])["main"])
 
 
-@pytest.mark.parametrize("cpu, group, rows, columns", [("cortex-m4", 4, 1, 4), ("cortex-m4", 4, 4, 3), ("cortex-m55", 16, 2, 4), ("cortex-m55", 8, 1, 4)])
+@pytest.mark.parametrize("cpu, group, rows, columns", [("cortex-m3", 4, 3, 2), ("cortex-m4", 4, 1, 4), ("cortex-m4", 4, 4, 3), ("cortex-m55", 16, 2, 4),
+                                                       ("cortex-m55", 8, 1, 4)])
 def test_every_tile_is_the_product(cpu, group, rows, columns):
     func = PROGRAMS["nothing whole"]
     made, layouts = scheduled(func, cpu, group=group, rows=rows, columns=columns)
@@ -72,6 +73,7 @@ def test_what_follows_the_sums_is_computed_with_them():
     assert not any(buffer.shape == wide.shape for buffer in made.root_block.alloc_buffers)
 
 
-@pytest.mark.parametrize("cpu, name", [("cortex-m3", "contraction"), ("cortex-m33", "pair_products"), ("cortex-m55", "pair_products")])
+@pytest.mark.parametrize("cpu, name", [("cortex-a7", "contraction"), ("cortex-m3", "pair_products"), ("cortex-m33", "pair_products"),
+                                       ("cortex-m55", "pair_products")])
 def test_processors_that_have_the_instructions_use_them(cpu, name):
     assert schedule_program(PROGRAMS["pointwise"], Target(cpu), (1,))[0].attrs["scheduled"] == name

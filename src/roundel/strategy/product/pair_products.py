@@ -4,8 +4,9 @@
     for i, j, k: C[i, j] += int32(A[i, k]) * int32(B[k, j])          A and B signed bytes, B constant
 
 A few rows of A at a time are copied and filled up with zeros to groups of as many as an instruction multiplies: four that are widened to 16 bits, or
-eight or sixteen bytes. Windows of convolutions are unfolded in the copy, whose borders are made there too, so that nothing else is copied. All columns
-pass over these rows, some at a time. Sums of a tile stay in registers, and go through what follows them.
+eight or sixteen bytes; processors without such an instruction multiply four bytes one after the other. Windows of convolutions are unfolded in the copy,
+whose borders are made there too, so that nothing else is copied. All columns pass over these rows, some at a time. Sums of a tile stay in registers, and
+go through what follows them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ _Inner = Callable[[Any], list[Any]]
 class Form:
     """How an instruction is used: of the sum, it adds ``group`` elements at a time, which the weights and the copied data (of type ``copied``; "": as it
     is) hold in places of their own. ``rows``, ``columns``, ``sums``: the most of a tile, ``steps`` of the sum that are written out. Of the instructions of
-    a step, as many load a row, load a column, and multiply the two. ``lanes``: neighbours in a row of results that what follows computes at a time."""
+    a step, as many load a row, load a column, and multiply the two. ``lanes``: neighbours in a row of results that what follows computes at a time.
+    ``is_one``: it is an instruction; else the elements of a group are multiplied one after the other, each of all rows and columns."""
 
     name: str
     group: int
@@ -62,6 +64,7 @@ class Form:
     column_loads: int
     products: int
     lanes: int = 1
+    is_one: bool = True
 
 
 def _halves(k: Any) -> list[Any]:
@@ -77,7 +80,9 @@ FORMS = (
     _vector(16),
     _vector(8),
     Form("dsp.pairs_4_i16i8i32", 4, _halves, lambda k: _halves(k)[::-1], "int16", 4, 4, 16, 4, 2, 3, 2),
+    Form("scalar.dot_1x4_i8i8i32", 4, lambda k: [k % 4], lambda k: [k % 4], "", 4, 4, 16, 1, 4, 4, 8, is_one=False),
 )
+"""The best first: of those for groups of one size a processor has one."""
 
 
 @rule(model=INSTRUCTIONS)
@@ -85,9 +90,7 @@ def pair_products(program: Program) -> Iterator[Sketch]:
     """Fits programs with one such product, and elementwise blocks before and after it."""
     if not program.target.is_bare or len(program.reductions) != 1 or not program.is_plain:  # asked first: the table of instructions takes long to load
         return
-    forms = tuple(f for f in FORMS if TensorIntrin.get(f.name).runs_on(program.target))
-    if not forms:
-        return
+    forms = _forms(program.target)
     block = program.reductions[0]
     prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i))
     start = program.inlined(keep=prologue)
@@ -95,8 +98,8 @@ def pair_products(program: Program) -> Iterator[Sketch]:
     for factor in (0, 1) if factors(block) is not None and str(block.stores[0].buffer.dtype) == "int32" else ():
         if any(str(f.dtype) != "int8" for f in factors(block) or ()):
             continue
-        found = {f.group: arranged(block, TileInstruction(TensorIntrin.get(f.name), 1, 1, 1, f.group, ("int8", "int8", "int32")), factor,
-                                   program.is_constant) for f in forms}
+        found = {group: arranged(block, TileInstruction(TensorIntrin.get(f.name), 1, 1, 1, group, ("int8", "int8", "int32")), factor, program.is_constant)
+                 for group, f in forms.items()}
         fitting = {group: p for group, p in found.items() if isinstance(p, TileProduct)}
         if fitting:
             steps = partial(_scheduled, found=fitting, prologue=prologue, target=program.target)
@@ -104,12 +107,19 @@ def pair_products(program: Program) -> Iterator[Sketch]:
             return
 
 
-_FORM = {f.group: f for f in FORMS}
+def _forms(target: Target) -> dict[int, Form]:
+    """Those that a processor has, by their groups."""
+    found: dict[int, Form] = {}
+    for f in FORMS:
+        if TensorIntrin.get(f.name).runs_on(target):
+            found.setdefault(f.group, f)
+    return found
 
 
 def candidates(found: Mapping[int, TileProduct], target: Target) -> Candidates:
     """Every tile of the products by the instruction for each group, and the instructions that it takes."""
-    tables = [(t, _instructions(p, _FORM[group], target, t)) for group, p in found.items() for t in (_tables(p, _FORM[group]),)]
+    forms = _forms(target)
+    tables = [(t, _instructions(p, forms[group], target, t)) for group, p in found.items() for t in (_tables(p, forms[group]),)]
     columns = {name: np.concatenate([t[name] for t, _ in tables]) for name in tables[0][0]}
     return Candidates(columns, np.concatenate([cycles for _, cycles in tables]))
 
@@ -150,7 +160,7 @@ def written_out(steps: int, form: Form) -> int:
 
 def _scheduled(sch: Schedule, choice: dict[str, int], found: Mapping[int, TileProduct], prologue: tuple[str, ...], target: Target) -> Applied:
     """The steps for one choice; the blocks ``prologue`` stay, but for those that only surround a picture."""
-    form, p = _FORM[choice["group"]], found[choice["group"]]
+    form, p = _forms(target)[choice["group"]], found[choice["group"]]
     inline_moves(sch, [i.name for i in blocks_of(sch.func) if i.name in prologue and surrounds(i)])
     position = sch.func.buffer_params.index(p.weight.buffer)
     mapping = _layout(p, form, choice["columns"])
@@ -169,9 +179,13 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: Mapping[int, TilePr
         for loop in loops:
             sch.unroll(loop)
         (sch.vectorize if b is sums and _in_lanes(form, loop_extent(sch, last)) else sch.unroll)(last)
+    if form.is_one:
+        sch.tensorize(inside, form.name)
+    else:
+        sch.reorder(inside, i, j)
+        sch.unroll(inside)
     for loop in (inner, i, j):
         sch.unroll(loop)
-    sch.tensorize(inside, p.instruction.intrin.name)
     _copied(sch, p, form, copy)
     for info in blocks_of(sch.func):
         if info.name in prologue:
