@@ -202,6 +202,12 @@ def run_program(cpu: str, folder: Path, linked: Sequence[str], includes: str, de
     return said, round(board.tick * number("ticks")), number("stack")
 
 
+def undefined(made: Path, cpu: str) -> list[str]:
+    """What an object asks its program for, but for the compiler's own functions."""
+    said = subprocess.run([BOARDS[cpu].family.compiler.replace("-gcc", "-nm"), "-u", made], capture_output=True, text=True, check=True).stdout
+    return [n for n in re.findall(r"U (\S+)", said) if not n.startswith("__")]
+
+
 def _words(array: np.ndarray) -> str:
     raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     padded = np.zeros(-(-raw.size // 4) * 4, np.uint8)

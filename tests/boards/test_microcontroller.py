@@ -3,7 +3,8 @@
 
 import numpy as np
 import pytest
-from tests.boards.microcontroller import BOARDS, run_on_board
+from onnx import TensorProto, helper
+from tests.boards.microcontroller import BOARDS, run_on_board, undefined
 from tests.codegen.c_models import quantised
 
 import roundel as rd
@@ -20,3 +21,14 @@ def test_a_quantised_model_computes_there_what_it_computes_here(cpu, tmp_path):
     run = run_on_board(cpu, made, [x], [want])
     np.testing.assert_allclose(run.outputs[0], want, atol=1e-6)
     assert run.stack <= model.metadata["board"]["stack"] * 1.05
+    assert set(undefined(made, cpu)) <= {"memcpy", "memset", "memmove"}
+
+
+@pytest.mark.parametrize("cpu", BOARDS)
+def test_the_runtime_takes_less_than_8_kilobytes(cpu, tmp_path):
+    """All of an object whose model does next to nothing."""
+    tensor = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 4])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "tiny", [tensor("x")], [tensor("y")])
+    model = rd.compile(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString(), target=cpu)
+    model.save(tmp_path / "net.o")
+    assert model.metadata["board"]["flash"] <= 8192

@@ -12,14 +12,12 @@ results, and what the object does not define. It needs onnxruntime, QEMU, and GC
 from __future__ import annotations
 
 import argparse
-import re
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
-from tests.boards.microcontroller import ARM, BOARDS, run_on_board, run_program
+from tests.boards.microcontroller import ARM, BOARDS, run_on_board, run_program, undefined
 from tests.boards.tiny_layers import cmsis_nn, plain_loops
 from tests.boards.tiny_models import MODELS, quantised
 
@@ -62,12 +60,6 @@ def row(name: str, content: bytes, cpu: str, sources: Path | None, folder: Path)
 def millions(count: int) -> str:
     """As text."""
     return f"{count / 1e6:.2f} M"
-
-
-def undefined(made: Path, cpu: str) -> list[str]:
-    """What the object asks the program for, but for the compiler's own functions."""
-    said = subprocess.run([BOARDS[cpu].family.compiler.replace("-gcc", "-nm"), "-u", made], capture_output=True, text=True, check=True).stdout
-    return [n for n in re.findall(r"U (\S+)", said) if not n.startswith("__")]
 
 
 if __name__ == "__main__":
