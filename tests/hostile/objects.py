@@ -3,8 +3,8 @@
 
 Models are compiled and called in a process of its own that starts with the C compiler's sanitizer library. Every access is checked, lane by
 lane under a mask (``checked_accesses``), against what the sanitizer knows: memory that is allocated, and 64 KiB in front of every
-argument, result and weight and behind it that may not be touched. Not seen: an access that stays within the memory of one call's
-intermediate results, which is one block, or within the stack.
+argument, result and weight and behind it that may not be touched. Not seen: an access that stays within the stack, or within the memory of one
+call's intermediate results, which is one block (``kernels`` sees those).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
 def attack(count: int, seed: int) -> Iterator[str]:
     """``count`` calls, of one kind of models after another. They are left out where the C compiler has no sanitizer."""
     try:
-        yield from _in_process("calls", count, seed)
+        yield from in_process("calls", count, seed)
     except BuildError as error:
         print(f"objects: left out: {error}")
 
@@ -61,7 +61,7 @@ def sanitizer() -> Path:
 def caught() -> dict[str, list[str]]:
     """What is found in attempts that are wrong on purpose, one of which is not: the proof that findings are found."""
     found: dict[str, list[str]] = {name: [] for name in faults()}
-    for finding in _in_process("faults", len(found), 0):
+    for finding in in_process("faults", len(found), 0):
         name, _, said = finding.partition(": ")
         found[name].append(said)
     return found
@@ -99,7 +99,7 @@ def _call(compiled: Any, arguments: Sequence[np.ndarray]) -> None:
     compiled(*map(checked_accesses.copy, arguments))
 
 
-def _in_process(what: str, count: int, seed: int) -> Iterator[str]:
+def in_process(what: str, count: int, seed: int) -> Iterator[str]:
     """What a process reports that makes the calls; that it ends before is a finding too."""
     environment = {**os.environ, "LD_PRELOAD": str(sanitizer()), "ASAN_OPTIONS": _OPTIONS, "PYTHONMALLOC": "malloc"}
     command = [sys.executable, "-m", __name__, what, str(count), str(seed)]
@@ -144,12 +144,19 @@ def _calls(count: int, seed: int) -> Iterator[tuple[str, Callable[[], Any]]]:
 
 def main(what: str, count: int, seed: int) -> None:
     """Make the attempts, each announced on standard error, where the sanitizer reports."""
+    from unittest.mock import patch
+
+    import roundel
     from roundel.ir import options
     from roundel.ir.errors import RoundelError
 
+    from . import kernels
+
     with ExitStack() as stack:
-        for patch in checked_accesses.patches():
-            stack.enter_context(patch)
+        for replaced in checked_accesses.patches():
+            stack.enter_context(replaced)
+        if what == "kernels":
+            stack.enter_context(patch.object(roundel, "compile", kernels.compiled_apart))
         stack.enter_context(options.override(cache=False, workers=1, rates="table", **({"bounds_checks": False} if what == "faults" else {})))
         for name, attempt in faults().items() if what == "faults" else _calls(count, seed):
             print(_BEGIN + name, file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@
   ``returned_values``)
 - indices become int64, shapes parameters, blocks loops and stores (``widen_indices``, ``explicit_shape_params``,
   ``lower_blocks``)
+- conditions on data are asked where the rest of the condition holds (``guarded_loads``)
 - the last tile of a symbolic number of rows gets the height that it needs, and its rows no conditions (``short_tiles``, ``whole_rows``)
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
 - boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
@@ -29,6 +30,7 @@ from .finish import mark_kernels
 from .fixed_vectors import fixed_vectors
 from .flat import check_flat
 from .flatten_accesses import flatten_accesses
+from .guarded_loads import guarded_loads
 from .hoist_conditions import hoist_conditions
 from .hoist_values import hoist_values
 from .kernel_pass import is_kernel, kernel_pass
@@ -61,6 +63,7 @@ PIPELINE = [
     lower_blocks,
     serial_threads,
     simplify,
+    guarded_loads,
     whole_vectors,
     short_tiles,
     whole_rows,
@@ -99,6 +102,7 @@ __all__ = [
     "checkpoints",
     "explicit_shape_params",
     "flatten_accesses",
+    "guarded_loads",
     "hoist_conditions",
     "hoist_values",
     "is_kernel",
