@@ -122,7 +122,7 @@ void wasm_give_file(const void *content, size_t nbytes) {
 }
 
 const void *os_map_file(const char *path, uint64_t offset, size_t *nbytes) {
-  (void)path;
+  if (!file) wasm_find_file(path);
   if (!file || offset > file_nbytes) return NULL;
   *nbytes = file_nbytes - (size_t)offset;
   return file + offset;
@@ -137,7 +137,10 @@ int os_folder_of(const void *address, int behind_links, char *folder, size_t cap
   return 0;
 }
 
-int os_exists(const char *path) { return (void)path, file != NULL; }
+int os_exists(const char *path) {
+  if (!file) wasm_find_file(path);
+  return file != NULL;
+}
 void *os_find_symbol(const char *name) { return (void)name, NULL; }
 int os_allow_tiles(void) { return 0; }
 #endif

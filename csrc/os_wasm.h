@@ -6,5 +6,10 @@
 #include <stddef.h>
 
 void wasm_give_file(const void *content, size_t nbytes); /* the one file that there is: kept by the caller, 64-byte aligned */
+#if defined(ROUNDEL_WASI)
+void wasm_find_file(const char *path); /* gives it, where the system has it */
+#else
+static inline void wasm_find_file(const char *path) { (void)path; }
+#endif
 
 #endif

@@ -84,6 +84,8 @@ def test_page(page, workplace, monkeypatch):
         pytest.skip("PyTorch finds the backend once Roundel is installed")
     if page.stem in ("cli", "cross-compile", "microcontrollers", "web"):
         pytest.importorskip("ziglang")
+    if page.stem == "web":
+        pytest.importorskip("wasmtime")
     if page.stem == "CONTRIBUTING" and (shutil.which("ruff") is None or shutil.which("lint-imports") is None):
         pytest.skip("what checks style is installed for development only")
     if page.stem == "web" and shutil.which("node") is None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model as one WebAssembly module: generated objects, the C runtime and the weights, linked so that nothing is imported but the memory, and with threads a
-clock.
+clock. For the system interface WASI it is a program with a memory of its own.
 
 What WebAssembly does not tell who loads a module stands in a section of its own, `roundel`, as JSON: how many pages its memory needs at
 first (``pages``), where its weights are, if they are in a file beside it (``weights``: ``file``, ``nbytes`` and ``digest``), and what engines must have
@@ -30,11 +30,13 @@ _STACK = 1 << 20
 _COMMON = ("", "simd128", "bulk-memory")  # features that need not be told
 _COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fvisibility=hidden", "-w")
 _THREADS = "atomics"  # the feature that modules with threads have
+_IMPORTED = "--import-memory"
+_WASI = "-DROUNDEL_WASI"  # what the runtime is told
 _SHARED = ("--shared-memory", f"--max-memory={(1 << 32) - (1 << 16)}")  # what their linker is told; zig's reads numbers of 32 bits
-_LINK = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
+_LINK = ("--no-entry", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
 # zig puts the stack first without being told.
-_LINK_BY_ZIG = ("--no-entry", "--import-memory", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")
-_CUSTOM, _IMPORT, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
+_LINK_BY_ZIG = ("--no-entry", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")
+_CUSTOM, _IMPORT, _MEMORY, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 5, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
 _I32_CONST, _END = 0x41, 0x0B
 _VALUES = {f"{kind}_{way}": what for kind, what in (("complex", "complex numbers"), ("text", "texts"), ("sequence", "sequences"), ("object", "objects"))
            for way in ("inputs", "outputs")} | {"maps": "maps"}
@@ -46,13 +48,16 @@ RdPackage roundel_package = {{&roundel_library, {weights}, {file}, {digest}, 0, 
 """
 
 
-def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, features: str = "",
+def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, features: str = "", system: str = "",
                  side_file: bool | str = False, header: bool = False) -> Path:
-    """Write ``out``, a module for JavaScript and other hosts; with ``side_file`` (and always above 512 MiB, or with threads) the weights go to
+    """Write ``out``, a module for JavaScript and other hosts, or for the ``system`` wasi a program; with ``side_file`` (and always above 512 MiB, or with
+    threads) the weights go to
     ``<name>.weights`` beside it, or to the file that it names, and with ``header`` the ES module that runs it, with what belongs to it (``roundel.mjs``).
     Raises BuildError, OptionError for another ending."""
     if out.suffix != ".wasm":
         raise OptionError(f"{out.name}: a model compiled to WebAssembly is no such file", hint="a name that ends in .wasm gives a module")
+    if header and system:
+        raise OptionError(f"{out.name} is a program, for which no ES module is needed", hint="leave header out, or compile for wasm32")
     values = sorted({_VALUES[key] for f in functions for key in f.info.extra if key in _VALUES})
     if values:
         raise BuildError("the model cannot be a WebAssembly module", why=f"it takes or gives {', '.join(values)}, and modules are given tensors of numbers")
@@ -70,7 +75,7 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
         digest = write_beside(weights, beside, outputs) if beside is not None and weights is not None else ""
         embedded = weights if size and beside is None else None
         (work / "stub.c").write_text(_stub(size if embedded is not None else 0, beside, digest))
-        linked = _linked(objects, work, has_threads)
+        linked = _linked(objects, work, has_threads, system)
         told = {"version": __version__, "pages": linked.pages, "weights": beside and {"file": beside.name, "nbytes": size + DIGEST, "digest": digest},
                 "needs": [name for name in wanted if name not in _COMMON]}
         with temporary.open("wb") as sink:
@@ -89,9 +94,11 @@ def _stub(room: int, beside: Path | None, digest: str) -> str:
                         digest=f'"{digest}"' if beside else "0")
 
 
-def _linked(objects: Sequence[bytes], work: Path, has_threads: bool) -> _Module:
+def _linked(objects: Sequence[bytes], work: Path, has_threads: bool, system: str) -> _Module:
     compiler = toolchain.compiler("wasm32-wasi")  # for the headers of a C library, which is not linked
-    how, shared = (("-matomics", *_COMPILE), _SHARED) if has_threads else (_COMPILE, ())
+    how, memory = (("-matomics", *_COMPILE), (_IMPORTED, *_SHARED)) if has_threads else (_COMPILE, (_IMPORTED,))
+    if system:
+        how, memory = (_WASI, *_COMPILE), ()
     runtime = library.compiled(compiler, ("-fno-pic", *how), shared=False) / "libroundel_rt.a"
     toolchain.run([*compiler, *how, f"-I{library.source_dir()}", "-c", work / "stub.c", "-o", work / "stub.o"])
     paths = [work / "stub.o"]
@@ -101,20 +108,20 @@ def _linked(objects: Sequence[bytes], work: Path, has_threads: bool) -> _Module:
     inputs: tuple[str | Path, ...] = (*paths, "--whole-archive", runtime)
     linked = work / "linked.wasm"
     try:
-        toolchain.run([*toolchain.module_linker(), *_LINK, *shared, *inputs, "-o", linked])
+        toolchain.run([*toolchain.module_linker(), *_LINK, *memory, *inputs, "-o", linked])
     except BuildError as error:
         if "undefined symbol" not in str(error):
             raise
-        _link_with_libc(inputs, compiler, work, linked, shared)
+        _link_with_libc(inputs, compiler, work, linked, memory)
     return _Module.read(linked.read_bytes(), has_threads)
 
 
-def _link_with_libc(inputs: Sequence[str | Path], compiler: Sequence[str], work: Path, linked: Path, shared: Sequence[str]) -> None:
+def _link_with_libc(inputs: Sequence[str | Path], compiler: Sequence[str], work: Path, linked: Path, memory: Sequence[str]) -> None:
     """Link what needs functions of math.h, such as a remainder or an exponential of float64: those of the C library that zig brings, which zig compiles when it
     is wanted first, in a minute, and keeps. Raises BuildError."""
     toolchain.run([*toolchain.module_linker(), "-r", *inputs, "-o", work / "whole.o"])
-    features = ("-matomics", "-mbulk-memory") if shared else ()
-    options = (f"-Wl,{option}" for option in (*_LINK_BY_ZIG, *shared))
+    features = ("-matomics", "-mbulk-memory") if _SHARED[0] in memory else ()
+    options = (f"-Wl,{option}" for option in (*_LINK_BY_ZIG, *memory))
     toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *features, *options, work / "whole.o", "-o", linked])
 
 
@@ -142,7 +149,9 @@ class _Module:
 
     @property
     def pages(self) -> int:
-        """Pages of 64 KiB that its memory, which is the first that it imports, must have at least."""
+        """Pages of 64 KiB that its memory, its own or the first that it imports, must have at least."""
+        if own := self.section(_MEMORY):
+            return _number(own, 2)[0]
         content = self.section(_IMPORT)
         at = 1
         for _ in range(2):  # the two names

@@ -23,6 +23,7 @@ _SAPPHIRE = _AMD_V4 + ",avxvnni,avx512fp16,amx-tile,amx-int8,amx-bf16"
 _NEON = "neon,fullfp16,dotprod,lse,crc,rdm"
 _X86, _ARM, _MAC = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx13.0"
 _RISCV, _WASM = "riscv64-unknown-linux-gnu", "wasm32-unknown-unknown"
+_WASI = "wasm32-unknown-wasi"  # with a system: files, arguments
 _SHARED = "simd128,atomics,bulk-memory"  # WebAssembly with threads
 _X86_32, _ARM_32 = "i686-unknown-linux-gnu", "armv7-unknown-linux-gnueabihf"
 _M3, _M4F, _M33F, _M55F = (f"thumbv{name}" for name in ("7m-none-eabi", "7em-none-eabihf", "8m.main-none-eabihf", "8.1m.main-none-eabihf"))
@@ -174,6 +175,8 @@ MACHINES: dict[str, dict[str, Any]] = {
     "wasm32": _machine(_ANY_WASM, _WASM, "simd128", 16, 14, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
     "wasm32-relaxed": _machine(_ANY_WASM, _WASM, "simd128,relaxed-simd", 16, 15, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
     "wasm32-threads": _machine(_ANY_WASM, _WASM, _SHARED, 16, 14, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic", cores=4),
+    "wasm32-wasi": _machine(_ANY_WASM, _WASI, "simd128", 16, 14, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
+    "wasm32-wasi-relaxed": _machine(_ANY_WASM, _WASI, "simd128,relaxed-simd", 16, 15, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
     "wasm32-relaxed-threads": _machine(_ANY_WASM, _WASM, _SHARED + ",relaxed-simd", 16, 15, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic", cores=4),
 }
 # fmt: on

@@ -14,10 +14,13 @@ def ending_of(kind: str, triple: str) -> str:
 
 
 def system_of(triple: str) -> str:
-    """The system that programs of a machine run on: ``windows``, ``macos``, or whatever else the triple says, which is Linux where it says nothing."""
+    """The system that programs of a machine run on: ``windows``, ``macos``, ``wasi``, or whatever else the triple says, which is Linux where it
+    says nothing."""
     if "windows" in triple or "mingw" in triple:
         return "windows"
-    return "macos" if "darwin" in triple or "macos" in triple else "" if is_bare(triple) or triple.startswith("wasm") else "linux"
+    if triple.startswith("wasm"):
+        return "wasi" if "wasi" in triple else ""
+    return "macos" if "darwin" in triple or "macos" in triple else "" if is_bare(triple) else "linux"
 
 
 def library_ending(triple: str) -> str:
