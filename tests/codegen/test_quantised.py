@@ -79,7 +79,8 @@ def test_scales_without_floats_give_what_floats_give(tmp_path):
     x = (rng.uniform(-1, 1, count) * 2.0 ** rng.uniform(2, 31, count)).astype(np.int32)
     made = []
     for way in ("floats", "none"):
-        (tmp_path / f"{way}.c").write_text(includes + ("#define RD_NO_FLOATS\n" if way == "none" else "") + text + "\nvoid scaled" + call.format())
+        machine = "#define RD_NO_FLOATS\n" if way == "none" else "#define FP_FAST_FMAF\n"
+        (tmp_path / f"{way}.c").write_text(includes + machine + text + "\nvoid scaled" + call.format())
         subprocess.run(["cc", "-O2", "-w", "-ffp-contract=off", "-shared", "-fPIC", f"{way}.c", "-o", f"{way}.so", "-lm"], cwd=tmp_path, check=True)
         made.append(np.zeros(count, np.int8))
         ctypes.CDLL(str(tmp_path / f"{way}.so")).scaled(*(v.ctypes.data_as(ctypes.c_void_p) for v in (x, a, b, c, made[-1])), count)

@@ -70,7 +70,8 @@ def compiler_of(cpu: str) -> tuple[str, ...] | None:
         return (path, *known.options, *(("-ffreestanding", "-fbuiltin", bare) if known.gnu == _GNU_RISCV else ()))
     if importlib.util.find_spec("ziglang") is not None:
         target, name = known.zig
-        return (sys.executable, "-P", "-m", "ziglang", "cc", "-target", target, f"-mcpu={name}", "-fno-sanitize=all", bare)
+        return (sys.executable, "-P", "-m", "ziglang", "cc", "-target", target, f"-mcpu={name}", "-fno-sanitize=all", "-fno-unwind-tables",
+                "-fno-asynchronous-unwind-tables", "-g0", bare)
     return None
 
 

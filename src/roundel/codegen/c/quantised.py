@@ -62,7 +62,7 @@ def quantised(w: Writer, e: tir.Cast) -> str | None:
     if found is None:
         return None
     nearest = w.helpers.use(prelude.nearest(_FLOAT32))
-    scaled = _Scaled.of(found.value) if w.for_board and abs(found.zero) <= _SMALL_ZERO else None
+    scaled = _Scaled.of(found.value) if w.for_board and w.contract and abs(found.zero) <= _SMALL_ZERO else None
     if scaled is not None:
         plain = w.helpers.use(_helper(e.dtype.element, nearest))
         name = w.helpers.use(_scaled_helper(e.dtype.element, plain, w.helpers.use(prelude.fused(_FLOAT32))))
@@ -142,12 +142,14 @@ def _scaled_helper(dtype: DType, plain: str, fused: str) -> tuple[str, str]:
     roundings of float32 (numbers below 6,144 in all), and what is cut off of a scale, times a number below 2^22. Only where a number is so near to the
     middle between two whole ones, are floats asked which one it is. So results are those of floats."""
     t, name = c_type(dtype), f"rd_scaled_{short(dtype)}"
+    exact = "(float)((double)(float)x * scale + bias)"  # a sum that is rounded once, as on processors that multiply and add in one instruction
     return name, f"""#ifdef RD_NO_FLOATS
 #if defined(__GNUC__)
 __attribute__((noinline))
 #endif
 static {t} {name}_exactly(int32_t x, float scale, float bias, float after, int32_t zero, int32_t low, int32_t high) {{
-  return {plain}({fused}((float)x, scale, bias) * after, zero, low, high);
+  const float y = {exact};
+  return {plain}(y * after, zero, low, high);
 }}
 /* x * y * 2^32, cut off; ``other`` where it is not below 2^``most``, or a factor is neither 0 nor of usual size. */
 #if defined(__GNUC__)
