@@ -58,10 +58,9 @@ def write_site(model: Any, folder: str | Path, *, title: str | None = None, kind
     module = api.import_model(model, dynamic=dynamic)
     taken = signature(module)
     kind, facts = told(taken, asked)
-    hot = options.pop("hot", _hot(kind, facts, taken))
     weights: dict[bytes, str] = {}  # by digest: modules whose weights are equal share a file
     for name, target in reversed(_MODULES.items()):  # one at a time, since each holds its weights
-        _save(api.compile(module, target=target, hot=hot, **options), folder, name, weights)
+        _save(api.compile(module, target=target, **options), folder, name, weights)
     title = title or (Path(model).stem if isinstance(model, str | Path) else "model")
     about = {"title": title, "kind": kind, "form": _PARTS[kind][0], "modules": list(_MODULES), "labels": [name.strip() for name in asked.labels],
              "sample": offered and offered.name, "inputs": taken.inputs, "outputs": taken.outputs, "states": (), **facts}
@@ -89,14 +88,6 @@ def _sample(sample: str | Path | None) -> Path | None:
     except ValueError:  # a NUL
         pass
     raise OptionError(f"there is no file {sample}", hint="give --sample a picture or a recording")
-
-
-def _hot(kind: str, facts: Mapping[str, Any], taken: Any) -> list[dict[str, int]]:
-    """Sizes that get code of their own: one token at a time, as texts are generated."""
-    if kind != "generation" or not taken.states:
-        return []
-    open_size = taken.inputs[facts["text"].ids].shape[-1]
-    return [{open_size: 1}] if isinstance(open_size, str) else []
 
 
 def _as_json(value: Any) -> Any:

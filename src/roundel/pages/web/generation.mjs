@@ -12,7 +12,7 @@ export default function form({ site, run, say, fail, note, give, results }) {
   loading.catch(() => {}); // told when it is used
   const carries = site.states.length > 0;
   note("First token");
-  note("Tokens a second");
+  note("Tokens/s");
   const prompt = make("textarea", { id: "prompt", rows: 4, value: "The capital of France is" });
   const most = make("input", { type: "number", id: "most", min: 1, max: 4096, value: 64 });
   const heat = make("input", { type: "number", id: "heat", min: 0, max: 2, step: 0.1, value: 0 });
@@ -67,7 +67,7 @@ export default function form({ site, run, say, fail, note, give, results }) {
       if (!first) {
         first = performance.now();
         note("First token", `${Math.round(first - begun)} ms`);
-      } else note("Tokens a second", ((1000 * (ids.length - given - 1)) / (performance.now() - first)).toFixed(1));
+      } else note("Tokens/s", ((1000 * (ids.length - given - 1)) / (performance.now() - first)).toFixed(1));
       text.data = behind(decode(ids));
       say(`${ids.length - given} tokens`);
     }
