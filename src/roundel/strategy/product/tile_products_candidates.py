@@ -20,6 +20,7 @@ from .contraction_candidates import ASSUMED_ROWS
 REGISTERS = 8
 MOST_ROWS, MOST_COLUMNS = 6, 6  # tiles of a block
 TILE = 1024          # bytes of a tile
+SUM_BYTES = 4
 PLACED = 6           # instructions that find the place of a row of sums in the result
 DIVIDED = 24         # the same where rows of sums are more than rows of the result, whose places are quotients and remainders
 
@@ -107,7 +108,15 @@ def _cycles(p: TileProduct, target: Target, t: Columns) -> Any:
     written = t["once"] * t["rows"] * TILE * _steps(p) / _stored(target, whole * share)
     copies = share * (copies + written)
     products = rows * blocks * _block(p, target, t, rows)
-    return products + _late(products, rows, blocks * bytes_of_panel(p, t), target) * (t["panels"] > 1) + rows * (copies + groups * again)
+    late = _late(products, rows, blocks * bytes_of_panel(p, t), target) * (t["panels"] > 1)
+    return products + late + _in_pieces(p, target, number) * (groups > 1) / t["panels"] + rows * (copies + groups * again)
+
+
+def _in_pieces(p: TileProduct, target: Target, rows: Any) -> Any:
+    """Cycles that results take beyond the second-level cache, where each row of them is written a block of columns at a time."""
+    nbytes = SUM_BYTES * rows * p.number(p.columns, 1)
+    levels = [target.level_of(float(n)) for n in np.atleast_1d(nbytes)]
+    return nbytes * np.array([0.0 if level < L3 else 1 / (target.scattered_share * target.stored_per_cycle(level)) for level in levels])
 
 
 def _late(products: Any, rows: Any, constant: Any, target: Target) -> Any:
