@@ -70,7 +70,7 @@ class _Apart(Runtime):
 
 
 def _sizes_follow(func: tir.PrimFunc) -> bool:
-    """Whether each size that the program uses is a whole dimension of an argument, or an argument."""
-    known = {*func.params, *(n for _, b in func.buffer_map for n in b.shape)}
+    """Whether each size that the program uses is a whole dimension of an argument."""
+    known = {n for _, b in func.buffer_map for n in b.shape}
     used = {v for n in walk(func.body) if isinstance(n, tir.Expr) for v in free_vars(n) if v.size}
     return used.union(*(free_vars(n) for _, b in func.buffer_map for n in b.shape)) <= known
