@@ -20,7 +20,6 @@ from .contraction_candidates import ASSUMED_ROWS
 REGISTERS = 8
 MOST_ROWS, MOST_COLUMNS = 6, 6  # tiles of a block
 TILE = 1024          # bytes of a tile
-SUM_BYTES = 4
 PLACED = 6           # instructions that find the place of a row of sums in the result
 DIVIDED = 24         # the same where rows of sums are more than rows of the result, whose places are quotients and remainders
 
@@ -109,12 +108,12 @@ def _cycles(p: TileProduct, target: Target, t: Columns) -> Any:
     copies = share * (copies + written)
     products = rows * blocks * _block(p, target, t, rows)
     late = _late(products, rows, blocks * bytes_of_panel(p, t), target) * (t["panels"] > 1)
-    return products + late + _in_pieces(p, target, number) * (groups > 1) / t["panels"] + rows * (copies + groups * again)
+    return products + late + _in_pieces(p, target, number) * (groups > 1) / t["panels"] ** 2 + rows * (copies + groups * again)
 
 
 def _in_pieces(p: TileProduct, target: Target, rows: Any) -> Any:
     """Cycles that results take beyond the second-level cache, where each row of them is written a block of columns at a time."""
-    nbytes = SUM_BYTES * rows * p.number(p.columns, 1)
+    nbytes = rows * p.number(p.columns, 1) * p.info.stores[0].buffer.dtype.storage_bits / 8
     levels = [target.level_of(float(n)) for n in np.atleast_1d(nbytes)]
     return nbytes * np.array([0.0 if level < L3 else 1 / (target.scattered_share * target.stored_per_cycle(level)) for level in levels])
 
