@@ -82,3 +82,59 @@ def test_scores_become_shares_and_tokens_are_chosen():
                                      ("generation.mjs", "chosen", [1, 5, 2], 0), ("sound.mjs", "spans", [0, 0.9, 0.8, 0, 0.7], 0.5))
     np.testing.assert_allclose(shares, np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
     assert (one, best, drawn) == ([0.25], 1, [{"from": 0.5, "to": 1.5}, {"from": 2, "to": 2.5}])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_numbers_of_16_bits_are_those_of_the_oracle(dtype):
+    """Every one of them as a number, and numbers beside and between two of them, and beyond the largest, as bits."""
+    kind = np.dtype(getattr(pytest.importorskip("ml_dtypes"), dtype) if dtype == "bfloat16" else dtype)
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    with np.errstate(invalid="ignore"):
+        numbers = bits.view(kind).astype("d")
+    finite = np.isfinite(numbers)
+    steps = np.sort(numbers[finite])
+    between = np.concatenate([steps, (steps[1:] + steps[:-1]) / 2, steps * (1 + 2.0**-13), [steps[-1] * 1.01, -steps[-1] * 1.01, 1e300]])
+    read, written = calls(("tensors.mjs", "readable", {"dtype": dtype, "data": bits.tolist()}),
+                          ("tensors.mjs", "tensor", {"dtype": dtype}, between.tolist(), []))
+    np.testing.assert_array_equal(np.array(read["data"], "d")[finite], numbers[finite])
+    with np.errstate(over="ignore"):
+        want = between.astype("f").astype(kind) if dtype == "bfloat16" else between.astype(kind)
+    np.testing.assert_array_equal(np.array(written["data"], np.uint16), want.view(np.uint16))
+
+
+def test_numbers_that_a_type_does_not_hold_are_refused():
+    def parsed(dtype, text):
+        return ("numbers.mjs", "parsed", {"name": "x", "dtype": dtype}, text, len(text.split()))
+
+    held = {"uint8": "0 255 1e2", "int8": "-128 127 +3", "int64": f"{-2**63} {2**63 - 1} 9007199254740993", "uint64": f"0 {2**64 - 1} 1",
+            "bool": "True 0 false", "float32": "0.5 1e3 -2"}
+    answers = calls(*(parsed(dtype, text) for dtype, text in held.items()))
+    assert [[float(v) for v in answer] for answer in answers[-2:]] == [[1, 0, 0], [0.5, 1000, -2]]
+    assert [[int(v) for v in answer] for answer in answers[:-2]] == [[int(float(w)) if "e" in w else int(w) for w in held[d].split()] for d in [*held][:-2]]
+    beyond = {"uint8": ("256", "x: 256 is not a uint8 (0 to 255)"), "int8": ("-129", "x: -129 is not an int8 (-128 to 127)"),
+              "int64": (str(2**63), f"x: {2**63} is not an int64 ({-2**63} to {2**63 - 1})"),
+              "uint64": ("-1", f"x: -1 is not a uint64 (0 to {2**64 - 1})"),
+              "bool": ("2", "x: 2 is not a bool (0, 1, true or false)"), "int32": ("1.5", "x: 1.5 is not a whole number"),
+              "float16": ("a", "x: a is not a number")}
+    assert calls(*(parsed(dtype, text) for dtype, (text, _) in beyond.items())) == [{"error": message} for _, message in beyond.values()]
+
+
+def test_sizes_that_are_none_are_named():
+    info = {"name": "x", "dtype": "float32", "shape": ["n", 2]}
+    answers = calls(*(("numbers.mjs", "shapeOf", info, {"n": text}) for text in ("3", "-1", "1.5", "abc", "", "1e9")))
+    assert answers == [[3, 2], *({"error": f"n: {text} is no size; give a whole number from 0 on"} for text in ("-1", "1.5", "abc", "nothing")),
+                       {"error": "x would have 2,000,000,000 numbers, more than a page has memory for: make n = 1000000000 smaller"}]
+
+
+def test_pages_of_one_origin_keep_their_files_beside_each_other():
+    """Also one whose address begins with that of another; what was emptied is filled at the next visit, and an older version of the same page is dropped."""
+    one, two = "http://host/a/", "http://host/a/b/"
+    visits = [{"scope": one, "version": "1"}, {"scope": two, "version": "1"}, {"scope": one, "version": "1", "without": True}, {"scope": one, "version": "1"},
+              {"scope": one, "version": "2"}]
+    text = json.dumps({"text": (WEB / "offline.js").read_text(), "files": ["./", "page.mjs"], "visits": visits})
+    done = subprocess.run([NODE, Path(__file__).with_name("offline.mjs")], input=text, capture_output=True, text=True, timeout=60, check=False)
+    assert not done.returncode, done.stderr
+    answers = json.loads(done.stdout)
+    first, other, newer = (f"roundel-page-{scope}#{version}" for scope, version in ((one, 1), (two, 1), (one, 2)))
+    assert [answer["from"] for answer in answers] == ["kept", "kept", "fetched", "kept", "kept"]
+    assert [answer["held"] for answer in answers] == [{first: 2}, {first: 2, other: 2}, {first: 2, other: 0}, {first: 2, other: 0}, {other: 0, newer: 2}]

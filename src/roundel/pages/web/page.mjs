@@ -38,6 +38,10 @@ function fail(error) {
   at("error").hidden = false;
 }
 
+function clear() {
+  at("error").hidden = true;
+}
+
 const megabytes = (bytes) => `${(bytes / 1e6).toFixed(1)} MB`;
 
 /** A fact of the page, in a place of its own that stays where it is. */
@@ -69,7 +73,7 @@ async function start() {
   /** Runs the model, when it has been loaded, on `inputs` by their places, of which states are left out: `{ outputs, ms }`, or null where it failed.
    * `restart`: states begin anew. `quiet`: one of many runs, which are not announced. */
   const run = async (inputs, { restart = false, quiet = false } = {}) => {
-    at("error").hidden = true;
+    clear();
     try {
       await loading;
       if (!quiet) say("Running ...");
@@ -85,7 +89,7 @@ async function start() {
     }
   };
   const { default: form } = await import(`./${site.form}`);
-  await form({ site, run, say, fail, note, give: at("give"), results: at("results") });
+  await form({ site, run, say, fail, clear, note, give: at("give"), results: at("results") });
   at("facts").hidden = at("give").hidden = at("results").hidden = false;
   const model = await loading;
   note("Loaded in", `${Math.round(performance.now() - begin)} ms`);

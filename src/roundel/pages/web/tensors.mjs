@@ -10,11 +10,50 @@ export const elements = (shape) => shape.reduce((a, b) => a * b, 1);
 
 export const zeros = (dtype, shape) => ({ shape, data: new ARRAYS[dtype](elements(shape)) });
 
+const HALVES = { float16: { fraction: 10, bias: 15 }, bfloat16: { fraction: 7, bias: 127 } }; // numbers of 16 bits, which lie in their arrays as bits
+
+/** The bits of the nearest number of a type of HALVES, of two as near the even one (IEEE 754, section 4.3.1). */
+export function halfBits(dtype, value) {
+  const { fraction, bias } = HALVES[dtype];
+  const infinite = (2 * bias + 1) << fraction;
+  if (Number.isNaN(value)) return infinite + (1 << (fraction - 1));
+  const sign = value < 0 || Object.is(value, -0) ? 0x8000 : 0;
+  const size = Math.abs(value);
+  if (size === Infinity) return sign + infinite;
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, size);
+  const exponent = Math.max((view.getUint16(0) >> 4) - 1023, 1 - bias); // the least one is that of subnormal numbers too
+  const units = size / 2 ** (exponent - fraction);
+  const below = Math.floor(units);
+  const up = units - below > 0.5 || (units - below === 0.5 && below % 2 === 1);
+  return sign + Math.min(infinite, ((exponent + bias - 1) << fraction) + below + Number(up)); // the leading bit, or a carry, adds to the exponent
+}
+
+/** The number that such bits stand for. */
+export function halfNumber(dtype, bits) {
+  const { fraction, bias } = HALVES[dtype];
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits & 0x7fff) >> fraction;
+  const rest = (bits & ((1 << fraction) - 1)) / 2 ** fraction;
+  if (exponent === 2 * bias + 1) return rest ? NaN : sign * Infinity;
+  return sign * 2 ** (Math.max(exponent, 1) - bias) * (exponent ? 1 + rest : rest);
+}
+
+/** A function from a number to an element of a type's array. */
+export function elementOf(dtype) {
+  if (dtype in HALVES) return (n) => halfBits(dtype, Number(n));
+  return ARRAYS[dtype].name.startsWith("Big") ? BigInt : Number;
+}
+
+/** A tensor whose data are numbers, also where they are bits in memory. */
+export function readable(output) {
+  const { dtype, data } = output;
+  return dtype in HALVES ? { ...output, data: Float32Array.from(data, (bits) => halfNumber(dtype, bits)) } : output;
+}
+
 /** Numbers as a tensor of an input's type; `shape` by default is that of one row. */
 export function tensor(info, numbers, shape) {
-  const Kind = ARRAYS[info.dtype];
-  const isLarge = Kind === BigInt64Array || Kind === BigUint64Array;
-  const data = isLarge ? Kind.from(numbers, (n) => BigInt(n)) : Kind.from(numbers);
+  const data = ARRAYS[info.dtype].from(numbers, elementOf(info.dtype));
   return { shape: shape ?? info.shape.map((_, k) => (k === info.shape.length - 1 ? data.length : 1)), data };
 }
 

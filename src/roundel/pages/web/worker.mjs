@@ -3,7 +3,7 @@
 // and are given to the next run in place of the inputs that the page leaves out.
 
 import { load } from "./roundel.mjs";
-import { zeros } from "./tensors.mjs";
+import { readable, zeros } from "./tensors.mjs";
 
 let model = null;
 let states = [];
@@ -24,7 +24,7 @@ const answers = {
       held.set(state.input, outputs[state.output]);
       outputs[state.output] = null;
     }
-    return { outputs, ms, memory: model.memoryBytes };
+    return { outputs: outputs.map((o) => o && readable(o)), ms, memory: model.memoryBytes };
   },
 };
 
