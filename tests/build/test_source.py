@@ -124,6 +124,10 @@ def test_what_c_source_has_no_place_for_is_refused(tmp_path):
     with pytest.raises(BuildError, match="cannot be one C file: the shape of an output is known only when the model has run"):
         rd.compile(model, target="c").save(tmp_path / "m.c")
     assert not list(tmp_path.iterdir())
+    texts = onnx_model([helper.make_node("Identity", ["x"], ["y"])], {"x": (object, [2])}, {"y": (object, [2])})
+    for target in ("c", "cortex-m4"):
+        with pytest.raises(BuildError, match="cannot be C source.*(?s:.)*takes or gives texts"):
+            rd.compile(texts, target=target).save(tmp_path / "m.c")
     with pytest.raises(OptionError, match="m.c: this model was not compiled to C"):
         rd.compile(convolutions()[0]).save(tmp_path / "m.c")
 
@@ -134,8 +138,11 @@ def test_a_processor_that_is_none_is_refused():
 
 
 def test_the_source_says_what_it_is(tmp_path):
-    text = rd.compile(convolutions()[0], target="c").save(tmp_path / "net.c").read_text()
+    text = rd.compile(convolutions()[0], target="c").save(tmp_path / "net.c", header=True).read_text()
     assert text.startswith("/* net: a model compiled by Roundel")
+    header = (tmp_path / "net.h").read_text()
+    assert "Compile or link net.c with the program" in header and "One run at a time." in header
+    assert not any(word in header for word in ("several threads", "ROUNDEL_NUM_THREADS", "dlclose", ".so"))
     assert "bytes of memory" in text and "net_run: x: float32" in text
     for word in ("malloc", "pthread", "printf", "__builtin", "_Thread_local"):
         assert word not in text

@@ -347,3 +347,19 @@ def test_variables_of_scripts_in_plain_python():
     n = T.int64()
     info = R.Tensor((n, n * 4, 784), "float32")
     assert info.shape[0] in free_vars(info.shape[1])
+
+
+def test_all_and_any_are_and_and_or():
+    """TVM's names of them."""
+    texts = [("i < 6 and A[i] > T.float32(0)", "T.all(i < 6, A[i] > T.float32(0))"), ("i < 2 or i == 5 or A[i] > T.float32(0)", "T.any(i < 2, i == 5, A[i] > T.float32(0))")]
+    for own, named in texts:
+        made = [parse(f"""
+@T.prim_func
+def f(A: T.Buffer((8,), "float32")):
+    for i in range(8):
+        if {condition}:
+            A[i] = T.float32(1)
+""") for condition in (own, named)]
+        assert_structural_equal(*made)
+    with pytest.raises(ScriptError, match="all of no conditions"):
+        parse("@T.prim_func\ndef f(A: T.Buffer((8,), 'float32')):\n    if T.all():\n        A[0] = T.float32(1)\n")

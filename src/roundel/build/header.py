@@ -18,6 +18,17 @@ _LONGEST_NAME = 100  # of a C function, without the model's name
 _TAKEN = re.compile(r"^(run|open|close|release|register|last_error|num_threads|set_num_threads|set_interrupt|version|abi)$"
                     r"|_(in|out)puts?\d*$|_[0-9a-f]{8}$", re.IGNORECASE)
 
+# What a library with threads says of them and of its end, and what a C file without says.
+_SYSTEM = (
+    ("/* The most threads that a run uses, from the next run on; may be called before the first. 0: ROUNDEL_NUM_THREADS, or the cores that this",
+     " * process may use. Returns 0, or RD_VALUE_ERROR for a negative number. */"),
+    "/* Gives back memory and threads, when no run is under way; the next run opens the model again. Before dlclose it must be called. */",
+)
+_ALONE = (
+    ("/* A run uses one thread, whatever is asked. Returns 0, or RD_VALUE_ERROR for a negative number. */",),
+    "/* Does nothing: the model's memory is its own. */",
+)
+
 
 def c_prefix(text: str) -> str:
     """``text`` as the beginning of a model's C names, which are not those of the runtime."""
@@ -36,13 +47,14 @@ def entry_name(name: str, function: str) -> str:
     return f"{name}_{plain}" if clean else f"{name}_{plain[:_LONGEST_NAME]}_{escape.digest(function)}"
 
 
-def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None) -> Path:
-    """The C header of a model, complete by itself: entry points and a constructor for each tensor; returns its path."""
+def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None, source: str = "") -> Path:
+    """The C header of a model, complete by itself: entry points and a constructor for each tensor; returns its path. ``source``: the C file, or the object
+    made of one, that has these functions; a shared library has them otherwise."""
     path = Path(path)
     name = c_prefix(name or path.stem)
     guard = f"{name.upper()}_H_"
     lines = [
-        f"/* {name}: a model compiled by Roundel. Link with lib{name}.so or {name}.so; nothing else is needed. */",
+        f"/* {name}: a model compiled by Roundel. {_where(name, source)} */",
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
@@ -56,16 +68,16 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
         "",
     ]
     for info in functions:
-        lines += _declare(name, info)
+        lines += _declare(name, info, is_alone=bool(source))
+    threads, closing = _ALONE if source else _SYSTEM
     lines += [
         "/* Why the last call of this thread returned something else than 0. */",
         f"const char *{name}_last_error(void);",
         "",
-        "/* Frees an output that came without `data` and got its memory from the model. */",
+        "/* Does nothing: outputs bring their memory. */" if source else "/* Frees an output that came without `data` and got its memory from the model. */",
         f"void {name}_release(DLTensor *output);",
         "",
-        "/* The most threads that a run uses, from the next run on; may be called before the first. 0: ROUNDEL_NUM_THREADS, or the cores that this",
-        " * process may use. Returns 0, or RD_VALUE_ERROR for a negative number. */",
+        *threads,
         f"int {name}_set_num_threads(int num_threads);",
         f"int {name}_num_threads(void);",
         "",
@@ -73,7 +85,7 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
         " * than 0: then the run ends with RD_INTERRUPTED, and the model can be run again. NULL (at first): nobody is asked. */",
         f"int {name}_set_interrupt(int (*ask)(void *user), void *user);",
         "",
-        "/* Gives back memory and threads, when no run is under way; the next run opens the model again. Before dlclose it must be called. */",
+        closing,
         f"void {name}_close(void);",
         "",
         "/* The version of Roundel that made the model, and of its C interface: that of this header is the constant. */",
@@ -92,6 +104,10 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
     return path
 
 
+def _where(name: str, source: str) -> str:
+    return f"Compile or link {source} with the program; nothing else is needed." if source else f"Link with lib{name}.so or {name}.so; nothing else is needed."
+
+
 def _guarded(guard: str) -> str:
     """A part of ``roundel.h`` that may be repeated."""
     text = library.header().read_text()
@@ -103,16 +119,17 @@ def _shown(tensor: TensorInfo) -> str:
     return c_comment(tensor.name) + c_comment(str(tensor).removeprefix(tensor.name))
 
 
-def _declare(name: str, info: FunctionInfo) -> list[str]:
+def _declare(name: str, info: FunctionInfo, is_alone: bool = False) -> list[str]:
     entry = entry_name(name, info.name)
     count = entry.upper() if entry == entry.lower() else entry  # functions called `f` and `F` have each their own
     lines = ["/* Inputs:"]
     lines += [f" *   [{i}] {_shown(t)}" for i, t in enumerate(info.inputs)]
-    lines += [" * Outputs (a tensor whose data is NULL gets its memory from the model):"]
+    lines += [" * Outputs:" if is_alone else " * Outputs (a tensor whose data is NULL gets its memory from the model):"]
     grown = {output: f": input {past} with more along axis {axis}, in place if it has that input's data and strides" for past, output, axis in info.caches}
     lines += [f" *   [{i}] {_shown(t)}{grown.get(i, '')}" for i, t in enumerate(info.outputs)]
+    at_once = "One run at a time." if is_alone else "May be called from several threads at once."
     lines += [
-        f" * Returns 0, or a RdStatus with a message in {name}_last_error(). May be called from several threads at once. */",
+        f" * Returns 0, or a RdStatus with a message in {name}_last_error(). {at_once} */",
         f"int {entry}(const DLTensor *inputs, DLTensor *outputs);",
         f"enum {{ {count}_INPUTS = {len(info.inputs)}, {count}_OUTPUTS = {len(info.outputs)} }};",
         "",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -20,6 +20,9 @@ from ..runtime.metadata import FunctionInfo, TensorInfo
 BOUNDARY = ("complex_inputs", "complex_outputs", "text_inputs", "text_outputs", "texts", "maps",
             "sequence_inputs", "sequence_outputs", "updates", "python", "object_inputs", "object_outputs")
 """Attributes of a host function that its callers must know (see runtime/boundary)."""
+COMPLEX = "complex numbers"
+_VALUES = {f"{kind}_{way}": what for kind, what in (("complex", COMPLEX), ("text", "texts"), ("sequence", "sequences"), ("object", "objects"))
+           for way in ("inputs", "outputs")} | {"maps": "maps"}
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,11 @@ def told_apart(mod: IRModule) -> IRModule:
         return mod
     renamed = {n: f.with_attr("global_symbol", n) for n, f in mod.items() if symbols[f.attrs.get("global_symbol")] > 1}
     return told_apart(mod.with_functions(renamed))  # a name may be the symbol of another
+
+
+def values_beside_tensors(functions: Sequence[Interface]) -> list[str]:
+    """What a model takes or gives that are no tensors of numbers, in words: in Python they are objects, which nothing else knows."""
+    return sorted({_VALUES[key] for f in functions for key in f.info.extra if key in _VALUES})
 
 
 def with_sizes(func: tir.PrimFunc) -> tir.PrimFunc:

@@ -18,7 +18,7 @@ from ..runtime import library, toolchain
 from ..runtime.native import ABI
 from ..target.spec import MachineSpec
 from .header import c_prefix, entry_name, write_header
-from .interface import Interface, arena_bytes
+from .interface import COMPLEX, Interface, arena_bytes, values_beside_tensors
 from .weights import Pieces
 
 _HEAP = re.compile(r"rd_heap_alloc\(ctx, ([^)]*)\)")
@@ -43,6 +43,9 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
                  side_file: bool = False, header: bool = False) -> Path:
     """Write ``out`` from the units of a module, and with ``header`` its C header; with ``side_file`` the weights go to ``<stem>.weights``, which the
     program gives to ``<name>_set_weights``. Raises BuildError for a model that needs more than C has; nothing is left behind then."""
+    if values := [v for v in values_beside_tensors(functions) if v != COMPLEX]:
+        raise BuildError("the model cannot be C source", why=f"it takes or gives {', '.join(values)}, which are objects of Python",
+                         hint="compile a part of it that takes and gives tensors of numbers")
     name = c_prefix(name or out.stem)
     text = text_of(sources, functions, spec)
     needed = memory_bytes(text, functions)
@@ -60,7 +63,7 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
                 for chunk in weights:
                     binary.write(chunk)
     if header:
-        write_header(out.with_suffix(".h"), [f.info for f in functions], name)
+        write_header(out.with_suffix(".h"), [f.info for f in functions], name, out.name)
     return out
 
 

@@ -21,7 +21,7 @@ from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_string
 from ..runtime import library, toolchain, web
 from ..runtime.integrity import DIGEST, weights_name
-from .interface import Interface
+from .interface import Interface, values_beside_tensors
 from .weights import Blob, nbytes_of, write_beside, write_content
 
 _EMBED_AT_MOST = 1 << 29  # bytes; engines keep a module's bytes besides the memory that its data are copied to, and take 1 GiB of them at most
@@ -38,8 +38,6 @@ _LINK = ("--no-entry", "--gc-sections", "--strip-all", "--stack-first", "-z", f"
 _LINK_BY_ZIG = ("--no-entry", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")
 _CUSTOM, _IMPORT, _MEMORY, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 5, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
 _I32_CONST, _END = 0x41, 0x0B
-_VALUES = {f"{kind}_{way}": what for kind, what in (("complex", "complex numbers"), ("text", "texts"), ("sequence", "sequences"), ("object", "objects"))
-           for way in ("inputs", "outputs")} | {"maps": "maps"}
 _STUB = """\
 #include "runtime.h"
 extern const RdLibrary roundel_library;
@@ -58,8 +56,7 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
         raise OptionError(f"{out.name}: a model compiled to WebAssembly is no such file", hint="a name that ends in .wasm gives a module")
     if header and system:
         raise OptionError(f"{out.name} is a program, for which no ES module is needed", hint="leave header out, or compile for wasm32")
-    values = sorted({_VALUES[key] for f in functions for key in f.info.extra if key in _VALUES})
-    if values:
+    if values := values_beside_tensors(functions):
         raise BuildError("the model cannot be a WebAssembly module", why=f"it takes or gives {', '.join(values)}, and modules are given tensors of numbers")
     size, wanted = nbytes_of(weights), features.replace("+", "").split(",")
     has_threads = _THREADS in wanted  # each has an instance, which would copy embedded weights anew

@@ -32,7 +32,8 @@ class Expr(Node):
         if isinstance(other, Expr):
             return self is other
         if isinstance(other, int | float):
-            raise TypeError("an expression does not compare with a number by ==; build the condition with roundel.ir.tir.eq(a, b)")
+            raise TypeError("an expression does not compare with a number by ==; build the condition with roundel.ir.tir.eq(a, b); in a script, "
+                            "a in (1, 2) is a == 1 or a == 2")
         return NotImplemented
 
     def __bool__(self) -> bool:

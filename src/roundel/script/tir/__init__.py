@@ -74,6 +74,8 @@ from .expressions import (
     Select,
     Shuffle,
     Sub,
+    all,  # noqa: A004
+    any,  # noqa: A004
     broadcast,
     cast,
     ceildiv,

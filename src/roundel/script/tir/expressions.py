@@ -76,6 +76,22 @@ def if_then_else(condition: Any, true_value: Any, false_value: Any, dtype: Any =
     return tir.IfThenElse(tir.ops._truth(operand(condition)), *pair(true_value, false_value))
 
 
+def all(*conditions: Any) -> tir.Expr:  # noqa: A001  # TVM's name
+    """Whether all of one or more conditions hold, as ``and`` between them says. Raises ValueError for none."""
+    return _joined("all", tir.logical_and, conditions)
+
+
+def any(*conditions: Any) -> tir.Expr:  # noqa: A001  # TVM's name
+    """Whether one of one or more conditions holds, as ``or`` between them says. Raises ValueError for none."""
+    return _joined("any", tir.logical_or, conditions)
+
+
+def _joined(name: str, join: Callable[..., tir.Expr], conditions: Sequence[Any]) -> tir.Expr:
+    if not conditions:
+        raise ValueError(f"{name} of no conditions: give one at least")
+    return join(*(tir.ops._truth(operand(c)) for c in conditions))
+
+
 def Ramp(base: Any, stride: Any, lanes: Any) -> tir.Expr:
     """The vector ``base, base + stride, ...``; ``lanes`` may be ``T.vscale() * 4``."""
     base, stride = pair(base, stride)
