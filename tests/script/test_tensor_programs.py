@@ -351,7 +351,8 @@ def test_variables_of_scripts_in_plain_python():
 
 def test_all_and_any_are_and_and_or():
     """TVM's names of them."""
-    texts = [("i < 6 and A[i] > T.float32(0)", "T.all(i < 6, A[i] > T.float32(0))"), ("i < 2 or i == 5 or A[i] > T.float32(0)", "T.any(i < 2, i == 5, A[i] > T.float32(0))")]
+    texts = [("i < 6 and A[i] > T.float32(0)", "T.all(i < 6, A[i] > T.float32(0))"),
+             ("i < 2 or i == 5 or A[i] > T.float32(0)", "T.any(i < 2, i == 5, A[i] > T.float32(0))")]
     for own, named in texts:
         made = [parse(f"""
 @T.prim_func
