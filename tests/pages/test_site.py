@@ -2,7 +2,10 @@
 """Pages that run models: which kind a model gets, what is written, and how they behave in a browser: the results of the library, by keys alone, without
 a network from the second visit on, with errors in words."""
 
+import base64
+import hashlib
 import json
+import re
 import threading
 import time
 from pathlib import Path
@@ -48,6 +51,9 @@ def test_what_is_written(tmp_path):
     (tmp_path / "labels.txt").write_text("one\n\ntwo <b>\n")
     index = write_site(convolutions()[0], tmp_path / "site", title="a <b> & c", labels=tmp_path / "labels.txt")
     assert "<h1>a &lt;b&gt; &amp; c</h1>" in index.read_text()
+    script = re.search("<script>(.*)</script>", index.read_text(), re.DOTALL)[1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"'sha256-{digest}'" in index.read_text(), "browsers run what is said where the page is opened without a server"
     facts = json.loads((tmp_path / "site" / "site.json").read_text())
     assert (facts["kind"], facts["labels"]) == ("picture", ["one", "two <b>"])
     worker = (tmp_path / "site" / "offline.js").read_text()
@@ -241,6 +247,11 @@ class TestInABrowser:
             page.browser.run(GIVE)
             page.wait(SHOWN)
             assert page.text("#results h2").endswith("boxes") or page.text("#results h2") == "1 box"
+            page.browser.ask("Emulation.setDeviceMetricsOverride", width=320, height=640, deviceScaleFactor=1, mobile=False)
+            page.wait("innerWidth === 320")
+            page.browser.run("document.getElementById('least').value = 0.05; document.getElementById('least').dispatchEvent(new Event('input'))")
+            assert page.browser.run("document.documentElement.scrollWidth") <= 320
+            assert page.browser.run("document.querySelector('#results tbody th').clientWidth") >= 80, "names of classes are not broken letter by letter"
 
     def test_a_line_is_read(self, site):
         with Visit(site("recognition")) as page:
@@ -279,6 +290,12 @@ class TestInABrowser:
             assert page.browser.run("document.body.dataset.state") == "ready"
             page.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('test')).click()")
             page.wait(SHOWN)
+
+    def test_without_a_server_the_page_says_that_it_needs_one(self, site):
+        with Visit(site("numbers")) as page:
+            page.browser.ask("Page.navigate", url=(site("numbers") / "index.html").as_uri())
+            assert "python -m http.server" in page.wait("location.protocol === 'file:' && document.getElementById('status')?.textContent")
+            assert not page.browser.run("document.getElementById('progress').checkVisibility()")
 
     def test_damaged_weights_are_told_in_words(self, tmp_path):
         write_site(dense()[0], tmp_path)

@@ -43,12 +43,11 @@ export default function form(page) {
       context.fillText(text, box.x + thick, box.y + 6 * thick);
     }
     canvas.setAttribute("aria-label", `The picture with ${boxes.length} boxes, which the table names`);
-    const across = (x) => String(Math.round(x - place.x));
-    const down = (y) => String(Math.round(y - place.y));
-    const rows = boxes.slice(0, SHOWN).map((b) => [label(b.label), percent(b.score), across(b.x), down(b.y), Math.round(b.w), Math.round(b.h)].map(String));
+    const pair = (x, y) => `${Math.round(x)}, ${Math.round(y)}`;
+    const rows = boxes.slice(0, SHOWN).map((b) => [label(b.label), percent(b.score), pair(b.x - place.x, b.y - place.y), pair(b.w, b.h)]);
     const caption = boxes.length > SHOWN ? `The first ${SHOWN} of ${boxes.length}, in pixels of the picture as the model sees it` : "In pixels of the picture as the model sees it";
     results.replaceChildren(make("h2", {}, boxes.length === 1 ? "1 box" : `${boxes.length} boxes`),
-      boxes.length ? table(caption, ["What", "#Score", "#Left", "#Top", "#Width", "#Height"], rows) : make("p", { className: "mute" }, "Nothing scores so much."));
+      boxes.length ? table(caption, ["What", "#Score", "#Left, top", "#Width, height"], rows) : make("p", { className: "mute" }, "Nothing scores so much."));
   };
 
   pictureInput(page, "Picture", isMap ? (context, w, h) => drawText(context, w, h, TEXT) : drawMeadow, show);

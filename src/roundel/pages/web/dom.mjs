@@ -18,13 +18,15 @@ export function button(text, act, properties = {}) {
   return element;
 }
 
-/** A table: `heads` are texts, of which those that begin with # are of numbers; each row begins with its head. */
+/** A table: `heads` are texts, of which those that begin with # are of numbers; each row begins with its head. Where
+ * it is wider than the page, it alone moves. */
 export function table(caption, heads, rows) {
   const classes = heads.map((h) => (h.startsWith("#") ? "number" : h === "Of 100 %" ? "bar" : ""));
   const head = make("tr", {}, ...heads.map((h, k) => make("th", { scope: "col", className: classes[k] }, h.replace("#", ""))));
   const body = rows.map(([first, ...rest]) =>
     make("tr", {}, make("th", { scope: "row" }, first), ...rest.map((cell, k) => make("td", { className: classes[k + 1] }, cell))));
-  return make("table", {}, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body));
+  const whole = make("table", {}, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...body));
+  return make("div", { className: "across", tabIndex: 0, role: "region", "aria-label": caption }, whole);
 }
 
 /** A bar from 0 to 1 with a name. */
