@@ -7,9 +7,9 @@ import onnx
 import pytest
 
 from roundel.ir.errors import OptionError
-from roundel.pages.asked import Asked
-from roundel.pages.kind import told
-from roundel.pages.labels import labels_for
+from roundel.pages.asked import Asked, check_used
+from roundel.pages.kind import classes, told, wants_tokenizer
+from roundel.pages.labels import fitting, labels_for
 from roundel.pages.pictures import Boxes, Picture, boxes_of, letters, picture_of
 from roundel.pages.signature import Signature, State, states_of
 from roundel.pages.tokenizer import of_gguf, tokenizer_for
@@ -54,6 +54,8 @@ def test_pictures_are_told_by_the_input():
     ("x[1,1,16000]", "y[1,35]", {}, "sound"),
     ("x[n,s]", "y[n,s//320,100]", {}, "sound"),
     ("x[n,784]", "y[n,10]", {}, "numbers"),
+    ("x[n,m]", "r[n,m]; i:int64[n,m]; g:bool[n,m]; t:int64[n,2]; s:int64[2]", {}, "numbers"),
+    ("x[n,m]", "r[n,m]", {}, "numbers"),
     ("x[n,784]", "y[n,10]", {"kind": "sound"}, "sound"),
     ("i:int64[n,s]; m:int64[n,s]", "y[n,384]", {}, "numbers"),  # nothing makes tokens
     ("i:int64[n,s]; mask:int64[n,s]", "y[n,384]", {"tokenizer": WORDS}, "embedding"),
@@ -113,8 +115,44 @@ def test_labels_come_from_the_file_the_metadata_or_beside_the_model(tmp_path):
         onnx.helper.set_model_props(file, {"names": text})
         onnx.save(file, tmp_path / "m.onnx")
         assert labels_for(tmp_path / "m.onnx", None) == ("a", "b")
-    (tmp_path / "l.txt").write_text("x\r\ny\n")
-    assert labels_for(tmp_path / "m.onnx", tmp_path / "l.txt") == ("x", "y")
+    (tmp_path / "l.txt").write_text("x\r\n\ny\n\n")
+    assert labels_for(tmp_path / "m.onnx", tmp_path / "l.txt") == ("x", "", "y"), "each line is a class"
+    (tmp_path / "l.txt").write_text("\n\r\n")
+    with pytest.raises(OptionError, match="has no labels"):
+        labels_for(tmp_path / "m.onnx", tmp_path / "l.txt")
+
+
+@pytest.mark.parametrize("inputs, outputs, asked, counts", [
+    ("x[n,3,8,8]", "y[n,10]", {}, (10,)), ("x[n,3,8,8]", "y[10]", {}, (10,)), ("x[n,8,8,3]", "y[n,1,1,7]", {}, (7,)), ("x[n,3,8,8]", "y[n,c]", {}, ()),
+    ("x[1,3,640,640]", "y[1,84,8400]", {}, (80, 79)), ("x[1,3,h,w]", "l[1,100,92]; b[1,100,4]", {}, (92, 91)),
+    ("x[1,3,h,w]", "b[n,4]; c:int64[n]; s[n]", {}, ()), ("x[1,1,16000]", "y[1,35]", {}, (35,)), ("x[n,784]", "y[n,10]", {}, ()),
+    ("i:int64[n,s]; mask:int64[n,s]", "y[n,3]", {"tokenizer": WORDS}, (3,)),
+])
+def test_as_many_labels_as_classes(inputs, outputs, asked, counts):
+    given = model(inputs, outputs)
+    assert classes(*told(given, Asked(**asked))[:1], given, told(given, Asked(**asked))[1]) == counts
+    if counts:
+        with pytest.raises(OptionError, match=f"names 2 classes, and the model has {counts[0]}"):
+            fitting(("a", "b"), counts, "l.txt")
+        assert fitting(("a", "b"), counts, None) == ()
+    assert fitting(("a",) * 80, counts and (80, 79), "l.txt") == ("a",) * 80
+
+
+@pytest.mark.parametrize("kind, given, sample, message", [
+    ("picture", {"window"}, None, "--window is not for a page of the kind picture"), ("sound", {"bgr"}, None, "it is for picture, detection, recognition"),
+    ("numbers", {"sample"}, "a.png", "it is for"), ("picture", {"sample"}, "a.wav", "a.wav is no picture"), ("sound", {"sample"}, "a.PNG", "is no sound"),
+    ("embedding", {"template"}, None, "it is for generation"), ("numbers", {"tokenizer"}, None, "it is for text"),
+])
+def test_options_fit_the_kind(kind, given, sample, message):
+    with pytest.raises(OptionError, match=message):
+        check_used(kind, given, sample)
+    check_used("recognition", {"sample", "size"}, "a.JPG")
+
+
+def test_what_takes_tokens_asks_for_what_makes_them():
+    takes = lambda inputs: wants_tokenizer("numbers", model(inputs, "y[n,3]"), Asked())
+    assert takes("input_ids:int64[n,s]; attention_mask:int64[n,s]") and takes("token_ids:int64[s]")
+    assert not takes("x[n,4]") and not takes("x:int64[n,4]")
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{}", '{"model": {"vocab": 3}}', "[" * 100000])

@@ -15,8 +15,10 @@ import pytest
 from onnx import helper
 
 import roundel as rd
+from roundel.cli import main
 from roundel.ir.errors import OptionError
 from roundel.pages import serve, write_site
+from roundel.pages.folder import written as written_to
 from tests.browser import FOUND, Browser
 from tests.codegen.c_models import convolutions, dense, onnx_model
 
@@ -27,10 +29,11 @@ AUDIT = (Path(__file__).parent.parent / "accessibility.js").read_text()
 
 
 @pytest.mark.parametrize("wanted, message", [
-    ({"mean": (1, 2)}, "--mean has 2 numbers"), ({"std": (0,)}, "none of them 0"), ({"kind": "film"}, "no kind of page"),
+    ({"mean": (1, 2)}, "--mean has 2 numbers"), ({"std": (0,)}, "none of them 0"), ({"std": (0, 0)}, "have 3 channels"), ({"kind": "film"}, "no kind of page"),
     ({"labels": "absent.txt"}, "cannot be read"), ({"labels": "."}, "no file of labels"), ({"tokenizer": "absent.json"}, "is no tokenizer"),
     ({"sample": "absent.wav"}, "there is no file"), ({"template": "text"}, "no place for the text"),
-    ({"kind": "sound"}, "no model for a page of the kind sound"),
+    ({"kind": "sound"}, "no model for a page of the kind sound"), ({"dynamic": {"n": 0}}, "nothing to run"), ({"window": 5}, "--window is not for"),
+    ({"sample": __file__}, "is no picture"),
 ])
 def test_what_cannot_be_is_refused_before_anything_is_written(wanted, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -48,14 +51,14 @@ def test_numbers_are_no_picture_and_a_file_is_no_folder(tmp_path):
 
 
 def test_what_is_written(tmp_path):
-    (tmp_path / "labels.txt").write_text("one\n\ntwo <b>\n")
+    (tmp_path / "labels.txt").write_text("one\n\ntwo <b>\n" + "more\n" * 7)
     index = write_site(convolutions()[0], tmp_path / "site", title="a <b> & c", labels=tmp_path / "labels.txt")
     assert "<h1>a &lt;b&gt; &amp; c</h1>" in index.read_text()
     script = re.search("<script>(.*)</script>", index.read_text(), re.DOTALL)[1]
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     assert f"'sha256-{digest}'" in index.read_text(), "browsers run what is said where the page is opened without a server"
     facts = json.loads((tmp_path / "site" / "site.json").read_text())
-    assert (facts["kind"], facts["labels"]) == ("picture", ["one", "two <b>"])
+    assert (facts["kind"], facts["labels"]) == ("picture", ["one", "class 1", "two <b>"] + ["more"] * 7)
     worker = (tmp_path / "site" / "offline.js").read_text()
     kept = json.loads(worker[worker.index("FILES = ") + 8 : worker.index(";\n", worker.index("FILES = "))])
     written = {p.name for p in (tmp_path / "site").iterdir()}
@@ -63,8 +66,31 @@ def test_what_is_written(tmp_path):
     assert set(kept) - {"./"} == written - {"offline.js", "roundel.d.mts", *weights}, "what is loaded is kept"
     assert facts["modules"] == [f"model{kind}.wasm" for kind in ("-relaxed-threads", "-threads", "-relaxed", "")], "a browser takes the first that it can run"
     assert len(weights) == len({(tmp_path / "site" / name).read_bytes() for name in weights}), "equal weights are one file"
-    write_site(convolutions()[0], tmp_path / "site", title="another")
+    assert set(facts["files"]) == written
+    (tmp_path / "site" / "mine.txt").write_text("mine")
+    write_site(convolutions()[0], tmp_path / "site", title="another", kind="numbers")
+    assert not (tmp_path / "site" / "picture.mjs").exists() and (tmp_path / "site" / "mine.txt").exists(), "files of the page before go, others stay"
     assert worker != (tmp_path / "site" / "offline.js").read_text(), "who has the page gets the new one"
+
+
+def test_a_folder_stays_as_it_was_where_no_page_can_be_written(tmp_path):
+    with pytest.raises(KeyError), written_to(tmp_path / "a" / "b", ["index.html"]):
+        raise KeyError
+    assert not (tmp_path / "a").exists()
+    (tmp_path / "index.html").write_text("mine")
+    for about in ("{}", "[]", '{"files": [1]}', '{"files": ["../index.html"]}'):
+        (tmp_path / "site.json").write_text(about)
+        with pytest.raises(OptionError, match="index.html is there"), written_to(tmp_path, ["index.html", "page.css"]):
+            pass
+    assert (tmp_path / "index.html").read_text() == "mine"
+
+
+def test_a_port_that_is_taken_costs_no_time(tmp_path, monkeypatch, capfd):
+    with serve(tmp_path) as server:
+        monkeypatch.setattr("sys.argv", ["roundel", "web", str(tmp_path / "absent.onnx"), "--serve", "--port", str(server.server_port)])
+        with pytest.raises(SystemExit):
+            main()
+    assert "--port 0" in capfd.readouterr().err
 
 
 class Visit:
@@ -149,6 +175,7 @@ def meaning():
 
 
 def tokenizer(folder):
+    folder = folder.with_name("words")
     folder.mkdir(exist_ok=True)
     model = {"type": "WordPiece", "unk_token": "<unk>", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100,
              "vocab": {w: k for k, w in enumerate(WORDS)}}

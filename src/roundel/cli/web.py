@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,6 +13,9 @@ from ..ir.errors import ModelError, OptionError
 from ..ir.escape import markup
 from .arguments import ACCURACY, FIX, WEIGHTS, dims, one_of
 from .json_output import JSON, print_json
+
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
 
 _KINDS = ("picture", "detection", "recognition", "sound", "text", "embedding", "generation", "numbers")
 
@@ -48,21 +53,33 @@ def web_command(
 
     if not model.name:
         raise ModelError(f"{model} is a folder", hint="give an ONNX file")
-    with shown(f"writing {output}"):
-        template = template.replace("\\n", "\n")
-        index = pages.write_site(model, output, title=title, kind=kind, labels=labels, tokenizer=tokenizer, template=template, sample=sample,
-                                 mean=_numbers("--mean", mean), std=_numbers("--std", std), bgr=bgr, size=size, rate=rate, window=window, overlap=overlap,
-                                 dynamic=dims(fix, "--fix") or None, accuracy=accuracy, weights=weights)
-    files = {path.name: path.stat().st_size for path in sorted(output.iterdir()) if path.is_file()}
-    if as_json:
-        print_json({"index": index, "files": files})
-    else:
-        Console(emoji=False).print(f"[bold]{markup(str(index))}[/]  {sum(files.values()) / 1e6:.1f} MB in {len(files)} files", highlight=False)
-    if not serve:
-        return
-    with pages.serve(output, port) as server:
-        Console(stderr=True, emoji=False).print(f"http://localhost:{server.server_port}/  (Ctrl-C ends it)", highlight=False)
-        server.serve_forever()
+    advice: list[str] = []
+    with _listening(output, port) if serve else nullcontext() as server:  # first, as a port that is taken costs no time then
+        with shown(f"writing {output}"):
+            template = template.replace("\\n", "\n")
+            index = pages.write_site(model, output, title=title, kind=kind, labels=labels, tokenizer=tokenizer, template=template, sample=sample,
+                                     mean=_numbers("--mean", mean), std=_numbers("--std", std), bgr=bgr, size=size, rate=rate, window=window,
+                                     overlap=overlap, dynamic=dims(fix, "--fix") or None, accuracy=accuracy, weights=weights, tell=advice.append)
+        for line in advice:
+            Console(stderr=True, emoji=False).print(f"{markup(model.name)} {line}", highlight=False)
+        files = {name: (output / name).stat().st_size for name in sorted(pages.files_of(output))}
+        if as_json:
+            print_json({"index": index, "files": files})
+        else:
+            Console(emoji=False).print(f"[bold]{markup(str(index))}[/]  {sum(files.values()) / 1e6:.1f} MB in {len(files)} files", highlight=False)
+        if server is not None:
+            Console(stderr=True, emoji=False).print(f"http://localhost:{server.server_port}/  (Ctrl-C ends it)", highlight=False)
+            server.serve_forever()
+
+
+def _listening(folder: Path, port: int) -> ThreadingHTTPServer:
+    """A server that listens; raises OptionError where the port cannot be had."""
+    from .. import pages
+
+    try:
+        return pages.serve(folder, port)
+    except OSError as error:
+        raise OptionError(f"--port {port} cannot be used", why=error.strerror, hint="--port 0 takes a free one") from None
 
 
 def _numbers(option: str, text: str | None) -> tuple[float, ...]:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model as a static page that runs it in the browser."""
 
+from .folder import files_of
 from .serve import serve
 from .site import write_site
 
-__all__ = ["serve", "write_site"]
+__all__ = ["files_of", "serve", "write_site"]

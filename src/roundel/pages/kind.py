@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ..ir.errors import OptionError
@@ -39,3 +41,23 @@ def told(model: Signature, asked: Asked) -> tuple[str, dict[str, Any]]:
         raise OptionError(f"this is no model for a page of the kind {asked.kind}: such a model {what}",
                           hint="leave --kind out: the page asks for what the model takes")
     return asked.kind, facts
+
+
+def classes(kind: str, model: Signature, facts: dict[str, Any]) -> tuple[int, ...]:
+    """How many classes the model of such a page has; more than one number where some may mean something else, none where it is not known."""
+    if kind == "text":
+        return (facts["text"].result,)
+    if kind == "detection":
+        return pictures.classes_of_boxes(facts["boxes"], model.outputs)
+    if kind not in ("picture", "sound") or (kind == "sound" and facts["sound"].letters):
+        return ()
+    sizes = [d for d in model.results[0].shape[-1 if kind == "sound" else 0 if len(model.results[0].shape) == 1 else 1 :] if d != 1]
+    return () if any(isinstance(d, str) for d in sizes) else (math.prod(map(int, sizes)),)
+
+
+def wants_tokenizer(kind: str, model: Signature, asked: Asked) -> bool:
+    """Whether a page of numbers could be one of text if there were a tokenizer."""
+    if kind != "numbers" or asked.kind or asked.tokenizer is not None:
+        return False
+    text = texts.text_of(model, replace(asked, tokenizer={}))
+    return text is not None and model.results[0].dtype == "float32" and (text.mask is not None or "id" in model.inputs[text.ids].name.lower())

@@ -29,11 +29,22 @@ def _lines(path: Path) -> list[str]:
     try:
         if path.stat().st_size > _MOST or not path.is_file():
             raise OptionError(f"{path} is no file of labels", hint="a text file with the name of one class in each line")
-        return [line.rstrip("\r") for line in path.read_text(encoding="utf-8").split("\n") if line.rstrip("\r")]
+        found = _names(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError:
         raise OptionError(f"{path} is no text", hint="a file of labels has the name of one class in each line, as UTF-8") from None
     except (OSError, ValueError) as error:
         raise OptionError(f"{path} cannot be read", why=getattr(error, "strerror", None) or str(error)) from None
+    if not found:
+        raise OptionError(f"{path} has no labels", hint="a file of labels has the name of one class in each line")
+    return found
+
+
+def _names(text: str) -> list[str]:
+    """The lines but empty ones at the end; an empty one before is that of a class without a name."""
+    lines = [line.rstrip("\r") for line in text.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
 
 
 def _of_metadata(path: Path) -> list[str]:
@@ -44,7 +55,7 @@ def _of_metadata(path: Path) -> list[str]:
         told = {p.key: p.value for p in onnx.load(str(path), load_external_data=False).metadata_props}
         text = next((told[key] for key in _KEYS if key in told), "")
         if text[:1] not in ("[", "{"):
-            return text.split("\n") if text else []
+            return _names(text)
         return _named(ast.literal_eval(text))
     return []
 
@@ -53,6 +64,17 @@ def _of_config(path: Path) -> list[str]:
     with suppress(OSError, ValueError, AttributeError, RecursionError):
         return _named(json.loads(path.read_text(encoding="utf-8")).get("id2label"))
     return []
+
+
+def fitting(labels: tuple[str, ...], counts: tuple[int, ...], given: str | Path | None) -> tuple[str, ...]:
+    """Names for a model that has one of these numbers of classes (none: it is not known); none where those that were found fit no such model. Raises
+    OptionError where the file ``given`` does not fit."""
+    if not labels or not counts or len(labels) in counts:
+        return labels
+    if given is not None:
+        raise OptionError(f"{given} names {len(labels)} classes, and the model has {' or '.join(map(str, counts))}",
+                          hint="a file of labels has the name of one class in each line, in the order of the scores")
+    return ()
 
 
 def _named(found: Any) -> list[str]:

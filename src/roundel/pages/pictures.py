@@ -72,8 +72,11 @@ def picture_of(inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], aske
 
 def _channels(name: str, given: Sequence[float], usual: Sequence[float], channels: int) -> tuple[float, ...]:
     values = tuple(given or usual[:channels])
-    if len(values) not in (1, channels) or (name == "std" and not all(values)):
-        raise OptionError(f"--{name} has {len(values)} numbers", hint=f"give one, or {channels}, one for each channel" + ", none of them 0" * (name == "std"))
+    if len(values) not in (1, channels):
+        raise OptionError(f"--{name} has {len(values)} numbers, and the model's pictures have {channels} channel{'s' * (channels > 1)}",
+                          hint="give one number" + f", or {channels}, one for each channel" * (channels > 1))
+    if name == "std" and not all(values):
+        raise OptionError("--std has a 0, and each channel is divided by its number", hint="give numbers, none of them 0")
     return values * channels if len(values) == 1 else values
 
 
@@ -133,6 +136,17 @@ def _lists(outputs: Sequence[TensorInfo], boxes: int) -> Boxes | None:
     if len(floats) == 2:  # TensorFlow's: boxes, classes, scores
         return Boxes("lists", "rows first", places=(boxes, floats[1], floats[0]))
     return Boxes("lists", "corners", places=(boxes, floats[0], None)) if floats else None
+
+
+def classes_of_boxes(boxes: Boxes, outputs: Sequence[TensorInfo]) -> tuple[int, ...]:
+    """How many classes a detector has; empty where its outputs do not say."""
+    if boxes.form == "rows":
+        width = outputs[0].shape[1 if boxes.columns else 2]
+        return (width - 4, width - 5) if isinstance(width, int) else ()
+    if boxes.form == "lists" and boxes.order == "centre":  # the last one of all may be none
+        width = outputs[boxes.places[1]].shape[-1]
+        return (width, width - 1) if isinstance(width, int) else ()
+    return (1,) if boxes.form == "map" else ()
 
 
 def recognition(model: Signature, asked: Asked) -> dict[str, Any] | None:

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
+from ..runtime.metadata import TensorInfo
 from .asked import Asked
 from .pictures import letters
 from .signature import Signature
@@ -31,7 +33,7 @@ class Sound:
 
 
 def sound(model: Signature, asked: Asked) -> dict[str, Any] | None:
-    """Samples, and beside them only states and the rate. Raises OptionError for a window that the model does not take."""
+    """Samples, and beside them only states and the rate; scores, and beside them only states. Raises OptionError for a window that the model does not take."""
     fresh = model.fresh
     numbers = [k for k, info in fresh.items() if info.dtype in ("int64", "int32") and all(d == 1 for d in info.shape)]
     samples = [k for k in fresh if k not in numbers]
@@ -43,7 +45,7 @@ def sound(model: Signature, asked: Asked) -> dict[str, Any] | None:
     if info.dtype != "float32" or len(info.shape) > 3 or any(d != 1 for d in info.shape[1:-1]) or not (batch == 1 or isinstance(batch, str)):
         return None
     is_long = len(info.shape) > 1 if isinstance(length, str) else length >= _LONG
-    if length == 0 or not (is_long or model.states or numbers or asked.kind):
+    if length == 0 or not (asked.kind or ((is_long or model.states or numbers) and _are_scores(model.results, info))):
         return None
     whole = isinstance(length, str) and not model.states and not asked.window
     window = asked.window or (length - asked.overlap if isinstance(length, int) else _WINDOW if model.states else _SECOND_WINDOWS * asked.rate)
@@ -53,3 +55,8 @@ def sound(model: Signature, asked: Asked) -> dict[str, Any] | None:
     shape = model.results[0].shape
     steps = letters(asked.labels, int(shape[2])) if len(shape) == 3 and isinstance(shape[1], str) and isinstance(shape[2], int) and asked.labels else []
     return {"sound": Sound(asked.rate, window, asked.overlap, whole, samples[0], numbers[0] if numbers else None, steps), "states": model.states}
+
+
+def _are_scores(results: Sequence[TensorInfo], samples: TensorInfo) -> bool:
+    """Whether there is one result, which is not a number for each sample."""
+    return len(results) == 1 and results[0].shape != samples.shape
