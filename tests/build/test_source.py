@@ -8,7 +8,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from c_models import MODELS, SANITIZED, STRICT, convolutions, onnx_model, run_in_c
+from c_models import MODELS, SANITIZED, STRICT, convolutions, listed, onnx_model, run_in_c
 from onnx import helper
 
 import roundel as rd
@@ -16,10 +16,6 @@ from roundel.ir.errors import BuildError, OptionError
 from roundel.runtime.native import DLTensor
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-
-
-def listed(result):
-    return [np.asarray(r) for r in (result if isinstance(result, list | tuple) else [result])]
 
 
 @pytest.mark.parametrize("kind", [k for k in MODELS if k != "attention"])  # which takes compilers long: see tests/hostile/c_source.py

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from benchmarks.models import Case, data, onnx_file
 from onnx import helper
-from tests.codegen.c_models import MODELS, convolutions, dense, onnx_model
+from tests.codegen.c_models import MODELS, convolutions, dense, listed, onnx_model, same
 
 import roundel as rd
 from roundel.build.wasm import _Module
@@ -18,16 +18,6 @@ pytest.importorskip("ziglang")
 pytest.importorskip("wasmtime")
 
 from tests.wasmtime_models import Failed, Instance, Program
-
-
-def listed(result):
-    return [np.asarray(r) for r in (result if isinstance(result, list | tuple) else [result])]
-
-
-def same(got, want):
-    assert [(g.dtype, g.shape) for g in got] == [(w.dtype, w.shape) for w in want]
-    for g, w in zip(got, want, strict=True):
-        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6) if w.dtype.kind == "f" else np.testing.assert_array_equal(g, w)
 
 
 @pytest.mark.parametrize("kind, target, beside", [("dense", "wasm32-wasi", False), ("quantised", "wasm32-wasi-relaxed", True), ("integers", "wasm32", True)])

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 from onnx import helper
-from tests.codegen.c_models import MODELS, convolutions, dense, onnx_model
+from tests.codegen.c_models import MODELS, convolutions, dense, listed, onnx_model, same
 from tests.node_models import FOUND, Failed, Node
 
 import roundel as rd
@@ -27,16 +27,6 @@ def node():
 
 def compiled(model):
     return rd.compile(model, target="wasm32")
-
-
-def listed(result):
-    return [np.asarray(r) for r in (result if isinstance(result, list | tuple) else [result])]
-
-
-def same(got, want):
-    assert [(g.dtype, g.shape) for g in got] == [(w.dtype, w.shape) for w in want]
-    for g, w in zip(got, want, strict=True):
-        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6) if w.dtype.kind == "f" else np.testing.assert_array_equal(g, w)
 
 
 @in_node

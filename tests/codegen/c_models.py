@@ -41,6 +41,18 @@ int main(void) {{
 TYPES = {"float32": "float", "float64": "double", "int64": "int64_t", "int32": "int32_t", "int8": "int8_t", "uint8": "uint8_t", "bool": "uint8_t"}
 
 
+def listed(result):
+    """What a model gave, as a list of arrays."""
+    return [np.asarray(r) for r in (result if isinstance(result, list | tuple) else [result])]
+
+
+def same(got, want):
+    """Equal types, shapes and whole numbers; floats but for rounding."""
+    assert [(g.dtype, g.shape) for g in got] == [(w.dtype, w.shape) for w in want]
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-5, atol=1e-6) if w.dtype.kind == "f" else np.testing.assert_array_equal(g, w)
+
+
 def onnx_model(nodes, inputs, outputs, constants=(), opset=17):
     """The bytes of a model. ``inputs`` and ``outputs``: name to (type, shape); ``constants``: name to array."""
     def info(items):

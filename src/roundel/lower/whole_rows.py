@@ -49,26 +49,19 @@ class _Unguard(StatementRewriter):
         if stmt.else_case is not None or type(store) is not tir.BufferStore or store.buffer.scope != "local" or not store.value.dtype.is_float:
             return self.generic(stmt)
         rest, value = [], store.value
-        parts = conjuncts(stmt.condition)
-        for c in parts:
-            clamped = None if self.is_asked_of(c, parts) else self.clamped(c, store, value)
+        for c in conjuncts(stmt.condition):
+            clamped = self.clamped(c, store, value)
             if clamped is None:
                 rest.append(c)
             else:
                 value = clamped
                 rest += self.first(c)
-        if value is store.value and len(rest) == len(parts):
+        if value is store.value and len(rest) == len(conjuncts(stmt.condition)):
             return stmt
         store = store.replace(value=value)
         for access in (store, *(n for n in walk(value) if type(n) is tir.BufferLoad and n.buffer.scope == "local")):
             self.reach(access)
         return tir.If(tir.logical_and(*rest), store) if rest else store
-
-    def is_asked_of(self, c: tir.Expr, parts: list[tir.Expr]) -> bool:
-        """Whether another part of the guard loads an element of the row or lane that this one keeps within bounds: without it, the load is not safe."""
-        names = free_vars(c) & (self.unrolled | self.lanes)
-        loads = (n for part in parts if part is not c for n in walk(part) if type(n) is tir.BufferLoad and n.buffer.scope != "local")
-        return any(names & free_vars(load) for load in loads)
 
     def first(self, c: tir.LT) -> list[tir.Expr]:
         """The part of the guard that still has to hold of the tile's first row. It is needed where the loop over tiles is split at its own ``edge``: a tile

@@ -49,9 +49,9 @@ class _Unguard(StatementRewriter):
         dropped = [c for c in conjuncts(stmt.condition) if self.is_edge(c, store)]
         if not dropped or _may_trap(store.value, self.lanes[-1]):
             return stmt
-        guard = _Guard(tir.logical_and(*dropped), self.lanes[-1], self.analyzer, self.shapes)
-        rest = [guard.rewrite(c) for c in conjuncts(stmt.condition) if c not in dropped]
-        store = store.replace(value=guard.rewrite(store.value))
+        value = _Guard(tir.logical_and(*dropped), self.lanes[-1], self.analyzer, self.shapes).rewrite(store.value)
+        rest = [c for c in conjuncts(stmt.condition) if c not in dropped]
+        store = store.replace(value=value)
         return tir.If(tir.logical_and(*rest), store) if rest else store
 
     def is_edge(self, c: tir.Expr, store: tir.BufferStore) -> bool:
