@@ -21,18 +21,19 @@ from typing import Any
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FOUND = next(filter(None, map(shutil.which, NAMES)), None)
 _SECONDS = 60.0  # for an answer
+_OPTIONS = "--headless --no-sandbox --disable-gpu --hide-scrollbars --use-fake-ui-for-media-stream --use-fake-device-for-media-stream --remote-debugging-pipe"
 
 
 class Browser:
-    """``with Browser() as b: b.open(path)``; one page at a time. ``messages`` holds errors of the page's scripts and what its policy forbade."""
+    """``with Browser() as b: b.open(path)``; one page at a time. ``messages`` holds errors of the page's scripts and what its policy forbade. Camera and
+    microphone are made up: a picture that moves, and a beep every second."""
 
     def __enter__(self) -> Browser:
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         to_browser, from_browser = os.pipe(), os.pipe()
         pipes = f"3<&{to_browser[0]} 4>&{from_browser[1]}"
-        options = f"--headless --no-sandbox --disable-gpu --hide-scrollbars --remote-debugging-pipe --user-data-dir={self.folder.name} about:blank"
-        self.process = subprocess.Popen(["bash", "-c", f"exec {FOUND} {options} {pipes}"], pass_fds=(to_browser[0], from_browser[1]),
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        command = f"exec {FOUND} {_OPTIONS} --user-data-dir={self.folder.name} about:blank {pipes}"
+        self.process = subprocess.Popen(["bash", "-c", command], pass_fds=(to_browser[0], from_browser[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_browser[0])
         os.close(from_browser[1])
         self.sink, self.source = to_browser[1], from_browser[0]

@@ -130,6 +130,9 @@ class Visit:
             time.sleep(0.05)
         return found
 
+    def press(self, words):
+        self.browser.run(f"[...document.querySelectorAll('button')].find((b) => b.textContent.includes('{words}')).click()")
+
     def text(self, selector):
         return self.browser.run(f"document.querySelector('{selector}').innerText")
 
@@ -174,6 +177,12 @@ def meaning():
     return onnx_model(nodes, {"ids": ("q", (1, "s"))}, {"y": ("f", (1, "s", 2))}, {"table": vectors})
 
 
+def moods():
+    """Shares of two classes of a text: numbers are one, other words another."""
+    nodes = [helper.make_node("Gather", ["table", "ids"], ["v"]), helper.make_node("ReduceMean", ["v"], ["y"], axes=[1], keepdims=0)]
+    return onnx_model(nodes, {"ids": ("q", (1, "s"))}, {"y": ("f", (1, 2))}, {"table": np.array([[9, 0]] + [[0, 9]] * 5, "f")})
+
+
 def tokenizer(folder):
     folder = folder.with_name("words")
     folder.mkdir(exist_ok=True)
@@ -192,6 +201,7 @@ SITES = {
     "detection": lambda folder: write_site(detector(), folder, size=64),
     "recognition": lambda folder: write_site(reader(), folder, labels=labels(folder, ["a"])),
     "sound": lambda folder: write_site(loudness(), folder),
+    "text": lambda folder: write_site(moods(), folder, tokenizer=tokenizer(folder), labels=labels(folder, ["words", "numbers"])),
     "generation": lambda folder: write_site(counting(), folder, tokenizer=tokenizer(folder)),
     "embedding": lambda folder: write_site(meaning(), folder, tokenizer=tokenizer(folder), kind="embedding"),
 }
@@ -216,6 +226,13 @@ def site(tmp_path_factory):
     return of
 
 
+PASTE = """(async () => {
+    const drawn = Object.assign(document.createElement("canvas"), { width: 30, height: 20 });
+    drawn.getContext("2d").fillRect(0, 0, 30, 20);
+    const given = new DataTransfer();
+    given.items.add(new File([await new Promise((done) => drawn.toBlob(done))], "black.png", { type: "image/png" }));
+    document.dispatchEvent(new ClipboardEvent("paste", { clipboardData: given }));
+})()"""
 GIVE = """[...document.querySelectorAll('button')].find((b) => /test/.test(b.textContent))?.click();
           [...document.querySelectorAll('button')].find((b) => /random/.test(b.textContent))?.click(); document.querySelector('form')?.requestSubmit()"""
 
@@ -239,7 +256,7 @@ class TestInABrowser:
         with Visit(site("pictures")) as page:
             page.open("?threads=3")
             page.wait("document.getElementById('facts').innerText.includes('Threads\\n3')")
-            page.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('test')).click()")
+            page.press("test")
             page.wait(SHOWN)
             assert page.text("#results tbody tr").startswith("thing ") and not page.browser.messages
 
@@ -250,13 +267,41 @@ class TestInABrowser:
 
     def test_a_picture_is_classified(self, site):
         with Visit(site("pictures")) as page:
-            page.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('test')).click()")
+            page.press("test")
             page.wait(SHOWN)
             pixels = page.browser.run("[...document.querySelector('canvas').getContext('2d').getImageData(0, 0, 12, 12).data]")
             x = (np.array(pixels, "f").reshape(12, 12, 4)[..., :3] / 255 - (0.485, 0.456, 0.406)) / (0.229, 0.224, 0.225)
             scores = np.asarray(rd.compile(convolutions()[0])(np.ascontiguousarray(x.transpose(2, 0, 1)[None], "f")))[0]
             best = int(scores.argmax())
             assert page.text("#results tbody tr").split("\t")[:2] == [f"thing {best}", f"{100 * scores[best]:.1f} %"]
+
+    def test_a_camera_is_watched_and_a_picture_is_pasted(self, site):
+        with Visit(site("pictures")) as page:
+            page.press("camera")
+            page.wait(SHOWN)
+            seen = page.browser.run("document.querySelector('canvas').toDataURL()")
+            page.wait(f"document.querySelector('canvas').toDataURL() !== '{seen}'")  # the next picture
+            page.press("Stop the camera")
+            page.wait("[...document.querySelectorAll('button')].some((b) => b.textContent === 'Use the camera')")
+            page.browser.run(PASTE)
+            page.wait("document.querySelector('canvas').getContext('2d').getImageData(6, 6, 1, 1).data.join() === '0,0,0,255'")
+            assert not page.browser.messages
+
+    def test_a_microphone_is_heard_until_it_is_stopped(self, site):
+        with Visit(site("sound")) as page:
+            page.press("microphone")
+            page.wait("/at most 100.0 %/.test(document.getElementById('results').innerText)")  # a beep
+            page.press("Stop")
+            assert page.text("#status") == "Done."
+            length = page.text("#results p")
+            time.sleep(0.5)
+            assert page.text("#results p") == length and not page.browser.messages
+
+    def test_a_text_has_classes(self, site):
+        with Visit(site("text")) as page:
+            page.browser.run("document.getElementById('text').value = 'one two'; document.querySelector('form').requestSubmit()")
+            page.wait(SHOWN)
+            assert page.text("#results tbody tr").split("\t")[:2] == ["numbers", "100.0 %"]
 
     @pytest.mark.parametrize("kind", SITES)
     @pytest.mark.parametrize("dark", [False, True])
@@ -315,7 +360,7 @@ class TestInABrowser:
             page.end()
             page.open()
             assert page.browser.run("document.body.dataset.state") == "ready"
-            page.browser.run("[...document.querySelectorAll('button')].find((b) => b.textContent.includes('test')).click()")
+            page.press("test")
             page.wait(SHOWN)
 
     def test_without_a_server_the_page_says_that_it_needs_one(self, site):
