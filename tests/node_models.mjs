@@ -12,7 +12,22 @@ const ARRAYS = {
   int64: BigInt64Array, uint8: Uint8Array, uint16: Uint16Array, uint32: Uint32Array, uint64: BigUint64Array, bool: Uint8Array,
 };
 
-async function answer({ file, others, weights, inputs, options }) {
+/** Some runs one after another: the outputs named by `states` stay in the model's memory and are the next run's inputs in those places. */
+function repeated(model, inputs, { states, times, released }) {
+  const given = [...inputs];
+  const keep = Object.keys(states);
+  let outputs;
+  for (let k = 0; k < times; k += 1) {
+    const before = Object.values(states).map((place) => given[place]);
+    outputs = model.run(given, { keep });
+    before.forEach((state) => state.release?.());
+    keep.forEach((name) => (given[states[name]] = outputs[name]));
+  }
+  if (released) keep.forEach((name) => outputs[name].release());
+  return outputs;
+}
+
+async function answer({ file, others, weights, inputs, options, keeps }) {
   const key = JSON.stringify([file, others ?? [], weights ?? null, options?.threads ?? null]);
   const source = others ? [file, ...others].map((name) => pathToFileURL(name)) : pathToFileURL(file);
   if (!models.has(key)) models.set(key, await load(source, { ...options, ...(weights ? { weights: await readFile(weights) } : {}) }));
@@ -22,7 +37,7 @@ async function answer({ file, others, weights, inputs, options }) {
     const bytes = Buffer.from(data, "base64");
     return { shape, data: new ARRAYS[dtype](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)) };
   });
-  const outputs = model.run(given);
+  const outputs = keeps ? repeated(model, given, keeps) : model.run(given);
   return Object.values(outputs).map(({ dtype, shape, data }) => ({ dtype, shape, data: Buffer.from(data.buffer).toString("base64") }));
 }
 

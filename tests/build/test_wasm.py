@@ -89,6 +89,27 @@ def test_memory_is_given_back_and_taken_again(node, tmp_path):
 
 
 @in_node
+def test_outputs_stay_in_memory_as_inputs_of_the_next_run(node, tmp_path):
+    """What each run adds to, as keys and values of a language model; memory does not grow with the number of runs."""
+    nodes = [helper.make_node("Concat", ["past", "x"], ["now"], axis=0), helper.make_node("ReduceSum", ["now"], ["y"], keepdims=0)]
+    model = onnx_model(nodes, {"x": ("f", (1, 3)), "past": ("f", ("n", 3))}, {"y": ("f", ()), "now": ("f", ("n + 1", 3))})
+    file = compiled(model).save(tmp_path / "m.wasm")
+    x = np.arange(3, dtype="f")[None]
+    inputs = [x, np.zeros((0, 3), "f")]
+    same(node.run(file, inputs, keeps={"states": {"now": 1}, "times": 5}), [np.array(15, "f"), np.repeat(x, 5, 0)])
+    sizes = set()
+    for _ in range(3):
+        with pytest.raises(Failed, match="kept is released"):
+            node.run(file, inputs, keeps={"states": {"now": 1}, "times": 300, "released": True})
+        sizes.add(node.ask(file)["memory"])
+    assert len(sizes) == 1
+    with pytest.raises(Failed, match="no output nothing; its outputs are y, now"):
+        node.run(file, inputs, keeps={"states": {"nothing": 1}, "times": 1})
+    with pytest.raises(Failed, match="(?s)input.*x.*2"):
+        node.run(file, [x, x], keeps={"states": {"now": 0}, "times": 2})
+
+
+@in_node
 def test_weights_beside_the_module(node, tmp_path):
     model, inputs = convolutions()
     made = compiled(model)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loads the model and runs it, beside the page, which stays responsive. A question has a number, which its answer repeats. Outputs that are states stay here
-// and are given to the next run in place of the inputs that the page leaves out.
+// Loads the model and runs it, beside the page, which stays responsive. A question has a number, which its answer repeats. Outputs that are states stay in
+// the model's memory and are given to the next run in place of the inputs that the page leaves out.
 
 import { load } from "./roundel.mjs";
 import { readable, zeros } from "./tensors.mjs";
@@ -16,14 +16,17 @@ const answers = {
     return { inputs: model.inputs, outputs: model.outputs, threads: model.threads, memory: model.memoryBytes };
   },
   run({ inputs, restart }) {
-    if (restart) held = new Map(states.map((s) => [s.input, zeros(model.inputs[s.input].dtype, s.shape)]));
+    const hold = (given) => {
+      held.forEach((state) => state.release?.());
+      held = given;
+    };
+    if (restart) hold(new Map(states.map((s) => [s.input, zeros(model.inputs[s.input].dtype, s.shape)])));
     const begin = performance.now();
-    const outputs = Object.values(model.run(model.inputs.map((_, k) => inputs[k] ?? held.get(k))));
+    const keep = states.map((s) => model.outputs[s.output].name);
+    const outputs = Object.values(model.run(model.inputs.map((_, k) => inputs[k] ?? held.get(k)), { keep }));
     const ms = performance.now() - begin;
-    for (const state of states) {
-      held.set(state.input, outputs[state.output]);
-      outputs[state.output] = null;
-    }
+    hold(new Map(states.map((s) => [s.input, outputs[s.output]])));
+    for (const state of states) outputs[state.output] = null;
     return { outputs: outputs.map((o) => o && readable(o)), ms, memory: model.memoryBytes };
   },
 };

@@ -11,8 +11,18 @@ export type Data =
 
 export interface Tensor { dtype: DType; shape: number[]; data: Data; }
 
+/** An output that a run kept in its model's memory until it is released. Later runs take it without a copy; `data` is a copy. */
+export class KeptTensor {
+  private constructor();
+  readonly dtype: DType;
+  readonly shape: number[];
+  readonly data: Data;
+  /** Gives its memory back. */
+  release(): void;
+}
+
 /** An input: the array alone where the model's sizes or its length tell the shape. */
-export type Input = Data | { data: Data; shape?: number[] };
+export type Input = Data | { data: Data; shape?: number[] } | KeptTensor;
 
 /** A dimension is a number, or an expression in the model's symbols such as "batch". */
 export interface TensorInfo { name: string; dtype: string; shape: (number | string)[]; scalar?: boolean; }
@@ -50,8 +60,8 @@ export class Model {
   readonly memoryBytes: number;
   /** How many threads compute a run. */
   readonly threads: number;
-  /** Outputs by name. Throws RoundelError. */
-  run(inputs: Record<string, Input> | Input[] | Input, options?: { function?: string }): Record<string, Tensor>;
+  /** Outputs by name; those that `keep` names stay in the model's memory. Throws RoundelError. */
+  run(inputs: Record<string, Input> | Input[] | Input, options?: { function?: string; keep?: string[] }): Record<string, Tensor | KeptTensor>;
   /** Gives the memory back and ends the threads. */
   dispose(): void;
 }

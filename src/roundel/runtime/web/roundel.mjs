@@ -100,15 +100,21 @@ export class Model {
   }
 
   /** Runs a function (`options.function`; by default the model's main one). `inputs`: an object by name, or an array in order; each one an array of
-   * the input's type where its sizes are known or told by its length, else { data, shape }. Returns the outputs by name. Throws RoundelError. */
+   * the input's type where its sizes are known or told by its length, else { data, shape }, or a tensor that an earlier run kept. Returns the outputs by
+   * name; those that `options.keep` names stay in the model's memory (KeptTensor). Throws RoundelError. */
   run(inputs, options = {}) {
     this.#usable();
     const f = this.#functions.get(options.function ?? this.main);
     if (!f) throw new RoundelError(`the model has no function ${options.function}; it has ${this.functions.join(", ")}`, "ValueError");
-    const tensors = inOrder(f, inputs).map((value, k) => asTensor(f.inputs[k], value));
+    const tensors = inOrder(f, inputs).map((value, k) => (value instanceof KeptTensor ? this.#own(f.inputs[k], value) : asTensor(f.inputs[k], value)));
+    const keep = new Set(options.keep);
+    const unknown = [...keep].filter((name) => !f.outputs.some((o) => o.name === name));
+    if (unknown.length) {
+      throw new RoundelError(`the model has no output ${unknown.join(", ")}; its outputs are ${f.outputs.map((o) => o.name).join(", ")}`, "ValueError");
+    }
     const held = [];
     try {
-      return this.#call(f, tensors, held);
+      return this.#call(f, tensors, keep, held);
     } catch (error) {
       if (!(error instanceof WebAssembly.RuntimeError)) throw error;
       this.#broken = error.message;
@@ -133,30 +139,40 @@ export class Model {
     this.dispose();
   }
 
-  #call(f, tensors, held) {
-    const keep = (nbytes, what) => {
+  #call(f, tensors, keep, held) {
+    const room = (nbytes, what) => {
       const place = this.#allocate(nbytes, what);
       held.push(place);
       return place;
     };
-    const data = tensors.map((t, k) => keep(t.data.byteLength, `input ${f.inputs[k].name}`));
-    const shapes = tensors.map((t) => keep(8 * t.shape.length, "a shape"));
-    const inputs = keep(TENSOR * tensors.length, "the inputs");
-    const outputs = keep(TENSOR * f.outputs.length, "the outputs");
+    const data = tensors.map((t, k) => t.place ?? room(t.data.byteLength, `input ${f.inputs[k].name}`));
+    const shapes = tensors.map((t) => room(8 * t.shape.length, "a shape"));
+    const inputs = room(TENSOR * tensors.length, "the inputs");
+    const outputs = room(TENSOR * f.outputs.length, "the outputs");
     const name = new TextEncoder().encode(`${f.name}\0`);
-    const called = keep(name.length, "a name");
+    const called = room(name.length, "a name");
+    const stays = f.outputs.map((info) => (keep.has(info.name) ? this.#allocate(TENSOR, "an output") : 0));
     const bytes = new Uint8Array(this.#memory.buffer);
     const view = new DataView(this.#memory.buffer); // nothing is allocated below until the call
     bytes.set(name, called);
     bytes.fill(0, outputs, outputs + TENSOR * f.outputs.length);
     tensors.forEach((t, k) => {
-      bytes.set(new Uint8Array(t.data.buffer, t.data.byteOffset, t.data.byteLength), data[k]);
+      if (t.data) bytes.set(new Uint8Array(t.data.buffer, t.data.byteOffset, t.data.byteLength), data[k]);
       t.shape.forEach((size, i) => view.setBigInt64(shapes[k] + 8 * i, BigInt(size), true));
       this.#describe(view, inputs + TENSOR * k, t, data[k], shapes[k]);
     });
     f.outputs.forEach((_, k) => view.setInt32(outputs + TENSOR * k + 4, 1, true)); // on the processor, without memory yet
-    this.#raise(this.#exports.roundel_call(called, inputs, outputs));
-    return Object.fromEntries(f.outputs.map((info, k) => [info.name, this.#taken(outputs + TENSOR * k)]));
+    const status = this.#exports.roundel_call(called, inputs, outputs);
+    if (status) stays.filter(Boolean).forEach((place) => this.#exports.roundel_free(place));
+    this.#raise(status);
+    return Object.fromEntries(f.outputs.map((info, k) => [info.name, stays[k] ? this.#kept(outputs + TENSOR * k, stays[k]) : this.#taken(outputs + TENSOR * k)]));
+  }
+
+  /** A tensor that an earlier run kept, as an input. */
+  #own(info, kept) {
+    const place = kept.in(this);
+    if (kept.dtype !== info.dtype) throw new RoundelError(`input ${info.name} is ${info.dtype}, the tensor that was kept is ${kept.dtype}`, "TypeError");
+    return { dtype: kept.dtype, shape: kept.shape, place };
   }
 
   #describe(view, at, tensor, data, shape) {
@@ -173,18 +189,38 @@ export class Model {
     view.setBigUint64(at + 32, 0n, true);
   }
 
-  /** A copy of an output, whose memory is given back. */
-  #taken(at) {
+  /** What an output's descriptor says. */
+  #described(at) {
     const view = new DataView(this.#memory.buffer);
     const dims = view.getUint32(at + 20, true);
     const shape = Array.from({ length: view.getInt32(at + 12, true) }, (_, i) => Number(view.getBigInt64(dims + 8 * i, true)));
     const dtype = DTYPES.get(`${view.getUint8(at + 16)}/${view.getUint8(at + 17)}`);
-    const place = view.getUint32(at, true) + Number(view.getBigUint64(at + 32, true));
+    return { dtype, shape, place: view.getUint32(at, true) + Number(view.getBigUint64(at + 32, true)) };
+  }
+
+  #copied({ dtype, shape, place }) {
     const [Kind] = TYPES[dtype];
     const bytes = new Uint8Array(this.#memory.buffer, place, elements(shape) * Kind.BYTES_PER_ELEMENT);
-    const data = new Kind(bytes.slice().buffer); // of this thread alone, also where the memory is shared
+    return new Kind(bytes.slice().buffer); // of this thread alone, also where the memory is shared
+  }
+
+  /** A copy of an output, whose memory is given back. */
+  #taken(at) {
+    const output = this.#described(at);
+    const data = this.#copied(output);
     this.#exports.roundel_release_output(at);
-    return { dtype, shape, data };
+    return { dtype: output.dtype, shape: output.shape, data };
+  }
+
+  /** An output that stays where it is, as long as its descriptor does, which moves to `stays`. */
+  #kept(at, stays) {
+    new Uint8Array(this.#memory.buffer).copyWithin(stays, at, at + TENSOR);
+    const output = this.#described(stays);
+    return new KeptTensor(this, output, () => this.#copied(output), () => {
+      if (!this.#exports || this.#broken) return;
+      this.#exports.roundel_release_output(stays);
+      this.#exports.roundel_free(stays);
+    });
   }
 
   #usable() {
@@ -205,6 +241,42 @@ export class Model {
   #text(place) {
     const bytes = new Uint8Array(this.#memory.buffer);
     return new TextDecoder().decode(bytes.slice(place, bytes.indexOf(0, place >>> 0)));
+  }
+}
+
+/** An output that stays in its model's memory until it is released, and may be given to later runs without a copy. */
+export class KeptTensor {
+  #model;
+  #place;
+  #copied;
+  #release;
+
+  constructor(model, { dtype, shape, place }, copied, release) {
+    Object.assign(this, { dtype, shape });
+    this.#model = model;
+    this.#place = place;
+    this.#copied = copied;
+    this.#release = release;
+  }
+
+  /** A copy of its elements. */
+  get data() {
+    this.in(this.#model);
+    return this.#copied();
+  }
+
+  /** Where it lies in a model's memory. */
+  in(model) {
+    if (!this.#release) throw new RoundelError("the tensor that was kept is released", "ValueError");
+    if (model !== this.#model) throw new RoundelError("the tensor was kept by another model: give its data", "ValueError");
+    if (!model.memoryBytes) throw new RoundelError("the model was disposed of", "ValueError");
+    return this.#place;
+  }
+
+  /** Gives its memory back. */
+  release() {
+    this.#release?.();
+    this.#release = null;
   }
 }
 
