@@ -144,14 +144,12 @@ class Runs:
         return Target((self.folder / f"{self.condition}.json").read_text())
 
     def measure(self) -> None:
-        """The rates of this machine, if they are not known yet; all conditions but ``beside`` have the same."""
+        """The rates of this machine under the condition, if they are not known yet."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        source = "beside" if self.condition == "beside" else "own"
-        if not (path := self.folder / f"{source}.json").exists():
-            with _beside(source):
-                path.write_text(measure(described()).of(described()).to_json())
-        if self.condition != source:
-            (self.folder / f"{self.condition}.json").write_text(restricted(Target(path.read_text()), self.condition).to_json())
+        if not (path := self.folder / f"{self.condition}.json").exists():
+            table = restricted(described(), self.condition)
+            with _beside(self.condition):
+                path.write_text(measure(table).of(table).to_json())
 
     def compile(self, layer: Layer) -> None:
         """Every algorithm of a layer, if that is not done."""

@@ -35,6 +35,8 @@ from roundel.strategy.pins import is_packed
 from roundel.strategy.schedule_module import finished, schedule_module
 from roundel.strategy.sketch import Sketch
 from roundel.target import Target
+from roundel.target.host import described
+from roundel.target.profile import measured
 
 from .layers import Layer
 from .program_race import random_schedule
@@ -68,12 +70,13 @@ class Candidate:
 
 def machine(condition: str = "own") -> Target:
     """This machine as it is (``own``), or as if it had AVX2 only (``avx2``) or SSE only (``sse``)."""
-    return restricted(Target.host(), condition)
+    target = restricted(Target.host(), condition)
+    return target if condition == "own" or options.get("rates") == "table" else measured(restricted(described(), condition))
 
 
 def restricted(target: Target, condition: str) -> Target:
     """The target without the instructions that a condition leaves out."""
-    if condition == "own":
+    if condition in ("own", "beside"):
         return target
     cpu, width, wide = {"avx2": ("x86-64-v3", 32, ("avx512", "avx10", "evex512", "amx")),
                         "sse": ("x86-64-v2", 16, ("avx", "fma", "f16c", "evex512", "vaes", "vpclmul", "amx"))}[condition]

@@ -77,6 +77,12 @@ def with_grain(sch: Schedule, grain: int) -> dict[str, int]:
     return made
 
 
+def busiest_part(iterations: int, threads: int, grain: int = 1) -> float:
+    """The part of a loop's iterations that the busiest of so many threads has (`csrc/thread_pool.c`); 1 where one thread runs it."""
+    sharers = min(threads, -(-iterations // grain))
+    return 1.0 if sharers < 2 else -(-iterations // sharers) / iterations
+
+
 def is_little(sch: Schedule, loops: Sequence[Any], cycles_per_iteration: float, target: Target) -> bool:
     """Whether loops together have so little work that one thread does it."""
     extents = [sch.get(loop).extent for loop in loops]

@@ -21,6 +21,7 @@ from ..schedule.operations import ELEMENTARY
 from ..target import Target
 from .guards import share_before_ends, share_evaluated, share_inside
 from .nest import Operand
+from .parallelism import busiest_part
 
 Column = Any  # an array with a value for each candidate, or one number for all
 SERIAL, UNROLLED, LANES = "serial", "unrolled", "lanes"
@@ -96,9 +97,8 @@ class Statement:
     share: float = 1.0
 
     def part(self, threads: int) -> float:
-        """The part of its iterations that the busiest of so many threads has (`csrc/thread_pool.c`); 1 where one thread runs the loop."""
-        sharers = min(threads, -(-self.iterations // self.grain))
-        return 1.0 if sharers < 2 else -(-self.iterations // sharers) / self.iterations
+        """The part of its iterations that the busiest of so many threads has."""
+        return busiest_part(self.iterations, threads, self.grain)
 
 
 def statements(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]) -> list[Statement]:

@@ -41,7 +41,7 @@ def _fma_text(target: Target, dtype: str) -> str:
     ]
     lines += [f"  %x{c} = phi {vector} [splat({element} 1.0), %entry], [%y{c}, %body]" for c in range(chains)]
     factors = f"{vector} splat({element} 0.5), {vector} splat({element} 0.25)"
-    call = f"call {vector} @llvm.fma.v{lanes}{suffix}({vector} %x{{0}}, {factors})"
+    call = f"call {vector} @llvm.fmuladd.v{lanes}{suffix}({vector} %x{{0}}, {factors})"
     lines += [f"  %y{c} = {call.format(c)}" for c in range(chains)]
     lines += [
         "  %next = add i64 %i, 1",
@@ -50,7 +50,7 @@ def _fma_text(target: Target, dtype: str) -> str:
         "done:",
     ]
     lines += _sum_lines("y", chains, vector, element, lanes)
-    lines += ["}", f"declare {vector} @llvm.fma.v{lanes}{suffix}({vector}, {vector}, {vector})"]
+    lines += ["}", f"declare {vector} @llvm.fmuladd.v{lanes}{suffix}({vector}, {vector}, {vector})"]
     return "\n".join(lines)
 
 
@@ -129,7 +129,7 @@ def _panels_text(target: Target, panel: int, passes: int) -> str:
         lines += [f"  %f{k} = getelementptr i8, ptr %f, i64 {k // passes}", f"  call void @llvm.prefetch.p0(ptr %f{k}, i32 0, i32 3, i32 1)"]
     for c in range(2):
         lines += [f"  %p{c} = getelementptr i8, ptr %p, i64 {c * target.vector_bytes}", f"  %v{c} = load {vector}, ptr %p{c}, align {target.vector_bytes}"]
-    function = f"@llvm.fma.v{lanes}f32"
+    function = f"@llvm.fmuladd.v{lanes}f32"
     lines += [f"  %y{s} = call {vector} {function}({vector} %v{s[-1]}, {vector} splat(float 2.0), {vector} %s{s})" for s in sums]
     lines += [
         f"  %next = add i64 %i, {step}",

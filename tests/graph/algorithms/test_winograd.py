@@ -97,6 +97,15 @@ def test_compiled_networks_give_the_convolution(machine, n, channels, out, h, w)
     np.testing.assert_allclose(np.asarray(got), np.maximum(expected, 0), rtol=2e-3, atol=2e-3)
 
 
+@pytest.mark.parametrize(("tile", "images"), [(2, 3), (4, 1)])
+def test_products_of_positions_by_many_cores_give_the_convolution(tile, images):
+    rng = np.random.default_rng(2)
+    mod, weight, bias = _network(images, 64, 16, 13, 10, rng)
+    x = rng.standard_normal((images, 64, 13, 10)).astype(np.float32)
+    got = compile_module(mod, target=Target(Target.host(), cores=16), choices={"*": NAMES[tile]}).load(threads=2)["main"](x)
+    np.testing.assert_allclose(np.asarray(got), np.maximum(_direct(x, weight, 1) + bias, 0), rtol=2e-3, atol=2e-3)
+
+
 def test_choice():
     target = Target("znver4")
     assert _fastest(_info(1, 64, 56, 56), _info(64, 64, 3, 3), _attrs(), target) == W4

@@ -11,7 +11,8 @@ from roundel.ir.attrs import Attrs
 from roundel.ops import make
 from roundel.strategy import choose
 from roundel.strategy.choose import proposals
-from roundel.strategy.cost import expected_cycles
+from roundel.strategy.cost import expected_cycles, working
+from roundel.strategy.statements import statements
 from roundel.strategy.transform import winograd_cycles
 from roundel.target import Target
 
@@ -34,6 +35,16 @@ def test_it_is_expected_to_take_what_its_schedule_takes(channels, size, tile, ma
     found = next(a for a in choose(winograd(channels, size, tile, target.lanes("float32")), target, (1, 2)) if a.fits)
     assert found.name == "winograd"
     assert 0.8 < found.expected / expected_cycles(found.applied.func, target, cores=1) < 1.25  # the table counts every condition of a tile's padding
+
+
+@pytest.mark.parametrize(("channels", "results", "size", "tile", "cores"), [(512, 32, 28, 4, 2), (512, 32, 7, 2, 2), (256, 96, 14, 2, 2), (128, 128, 14, 2, 8)])
+def test_products_keep_all_cores_busy(channels, results, size, tile, cores):
+    """Fewer panels of result channels than cores: each core has some of the positions of the tiles."""
+    target = Target("znver5", cores=cores)
+    found = next(a for a in choose(winograd(channels, size, tile, 16, results), target, (1, 2)) if a.fits)
+    longest = max(statements(found.applied.func, target, {}), key=lambda s: float(working(target, [s])))
+    assert found.name == "winograd"
+    assert longest.part(cores) <= 1.25 / cores
 
 
 @pytest.mark.parametrize(("channels", "results", "size", "rows"), [

@@ -36,37 +36,39 @@ class Tile:
     lanes: int
 
 
-def product_cycles(target: Target, extent: Column, rows: Column, vectors: Column, lanes: int, row_bytes: int | None = None) -> Column:
-    """Cycles of one step of a reduction for all of ``extent`` rows and one vector of columns, in tiles whose panels are packed.
+def product_cycles(target: Target, extent: Column, rows: Column, vectors: Column, lanes: int, row_bytes: int | None = None, steps: int = STEPS) -> Column:
+    """Cycles of one step of a reduction, which has ``steps``, for all of ``extent`` rows and one vector of columns, in tiles whose panels are packed.
     ``row_bytes``: from one row of the broadcast operand to the next."""
-    line, pitch = target.line_bytes, (row_bytes or 4 * STEPS) // 4
+    line, pitch = target.line_bytes, (row_bytes or 4 * steps) // 4
     row, column, step = "row", "column", "step"
     left = Operand(((int(np.max(extent)), {row: 1}), (pitch, {step: 1})), 4.0, line)
-    right = Operand(((STEPS, {step: 1}), (PANELS * MAX_VECTORS * lanes, {column: 1})), 4.0, line, is_packed=True)
+    right = Operand(((steps, {step: 1}), (PANELS * MAX_VECTORS * lanes, {column: 1})), 4.0, line, is_packed=True)
     made = Operand(((int(np.max(extent)), {row: 1}), (PANELS * MAX_VECTORS * lanes, {column: 1})), 4.0, line)
     result = Touch(made, frozenset((row, column)), 1, True, False, FLOAT, "made", {column: 1})
     touches = (replace(result, register=True), Touch(left, frozenset((row, step)), 0, False, False, FLOAT, "left", {row: pitch, step: 1}),
                Touch(right, frozenset((column, step)), 1, False, False, FLOAT, "right", {column: 1, step: lanes}))
 
     def nest(tiles: Column, height: Column) -> Statement:
-        around = (Loop(column, PANELS), Loop(row, tiles), Loop(step, STEPS, written=min(4, target.unrolled_steps)))
+        around = (Loop(column, PANELS), Loop(row, tiles), Loop(step, steps, written=min(4, target.unrolled_steps)))
         body = (Loop(row, height, UNROLLED), Loop(column, vectors, UNROLLED), Loop(column, lanes, LANES))
         return Statement((*around, *body), touches, (Operation(1.0, frozenset((row, column, step)), FLOAT),), accumulates=True, result=result)
 
     rest = extent % rows
     spent = cycles(target, nest(-(-extent // rows), rows), pieces=[nest(extent // rows, rows), nest(1 * (rest > 0), np.maximum(rest, 1))])
-    return spent / (STEPS * PANELS * vectors)
+    return spent / (steps * PANELS * vectors)
 
 
-def choose_tile(target: Target, rows: int, columns: Sequence[int], lanes: int, row_bytes: int | None = None, whole: bool = False) -> Tile:
+def choose_tile(target: Target, rows: int, columns: Sequence[int], lanes: int, row_bytes: int | None = None, whole: bool = False,
+                steps: int = STEPS) -> Tile:
     """The tile with the fewest cycles over the whole product. ``rows``: extent of the row axis; ``columns``: the numbers of vectors that a tile
-    may have; ``row_bytes``: from one row of the broadcast operand to the next; ``whole``: the rows are a whole number of tiles."""
+    may have; ``row_bytes``: from one row of the broadcast operand to the next; ``whole``: the rows are a whole number of tiles; ``steps``: of the
+    reduction."""
     most = range(1, min(rows, rows_in_cache(target, row_bytes), target.vector_registers) + 1)
     pairs = [(h, v) for v in columns if v <= MAX_VECTORS for h in most if h * v + v + 1 <= target.vector_registers and not (whole and rows % h)]
     if not pairs:
         return Tile(1, 1, lanes)
     heights, vectors = np.array(pairs).T
-    best = int(np.argmin(product_cycles(target, rows, heights, vectors, lanes, row_bytes)))
+    best = int(np.argmin(product_cycles(target, rows, heights, vectors, lanes, row_bytes, steps)))
     return Tile(int(heights[best]), int(vectors[best]), lanes)
 
 

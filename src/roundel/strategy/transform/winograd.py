@@ -6,7 +6,8 @@ a transform of columns, one of rows, and a store, which takes the results of som
 of the data says that runs before. A block of tiles goes through the whole chain at a time, so that what is
 between the stages stays in the second-level cache. Where few such blocks would be left for the cores, or reading the weights again for
 each moves more bytes from beyond that cache, all tiles are transformed first and the blocks are blocks of result channels. Several images go
-through one after another, or, where the weights are much more than the data, all together.
+through one after another, or, where the weights are much more than the data, all together. Where that leaves cores without work (few result
+channels), each thread computes the products of some positions, and results are transformed when all products are there.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from ...target import Target
 from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
-from ..parallelism import loop_extent, parallelize
-from ..product.register_tile import Tile, choose_tile, in_vectors, multiply_in_registers, product_cycles
+from ..parallelism import busiest_part, loop_extent, parallelize
+from ..product.register_tile import STEPS, Tile, choose_tile, in_vectors, multiply_in_registers, product_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .winograd_cycles import test_cycles, winograd_cycles
@@ -34,6 +35,7 @@ from .winograd_stages import Blocking, Stages, spilled
 
 FEW_TILES = 12       # that fill the registers
 TASKS = 4            # for each core, where it may be chosen
+CLEARLY = 1.25       # times as soon: blocks of tiles are there, and passing on all tiles was measured to cost up to 1.5 times what is expected
 
 
 def find(infos: Sequence[BlockInfo]) -> Stages | None:
@@ -76,6 +78,7 @@ def winograd(program: Program) -> Iterator[Sketch]:
     blocking = choose_blocking(stages, program.target)
     if blocking is None:
         return
+    blocking = _for_all_cores(program, stages, blocking)
 
     def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
         layouts = _pack(sch, stages.products, blocking)
@@ -122,13 +125,14 @@ def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
     images = extent_of(stages.store.spatial[0]) or 1
     data = images * per_tile * down * across * blocks * inner
     read = weights * images * (down // rows) if weights > room else 0  # again for each block of rows
-    in_blocks = Blocking(rows, outer, False, choose_tile(target, rows * across, counts, lanes), steps=target.unrolled_steps)
-    tile = choose_tile(target, down * across, [v for v in counts if v <= 2], lanes)  # panels narrow enough to wait in the caches for every row
+    steps = _steps(stages)
+    in_blocks = Blocking(rows, outer, False, choose_tile(target, rows * across, counts, lanes, steps=steps), steps=target.unrolled_steps)
+    tile = _narrow(stages, target, lanes)
     whole = replace(in_blocks, rows=down, channels=tile.vectors, first=True, tile=tile)
     again = data * (outer // tile.vectors) if data > target.l2_bytes else 0  # for each panel of weights, which are read once
     if images * (down // rows) >= TASKS and read + spilled(stages, in_blocks, target.l2_bytes) <= weights + again + spilled(stages, whole, target.l2_bytes):
         if rows * across % in_blocks.tile.rows:
-            rows, tile = _whole_tiles(enough or [rows], across, counts, lanes, target)
+            rows, tile = _whole_tiles(enough or [rows], across, counts, lanes, steps, target)
             return replace(in_blocks, rows=rows, tile=tile)
         return in_blocks
     step = _channels(images * per_tile * down * across * lanes, room / 2, outer, tile.vectors, target)
@@ -137,10 +141,33 @@ def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
     return replace(whole, channels=step if together else tile.vectors, together=together, apart=apart)
 
 
-def _whole_tiles(heights: Sequence[int], across: int, counts: Sequence[int], lanes: int, target: Target) -> tuple[int, Tile]:
+def _for_all_cores(program: Program, stages: Stages, b: Blocking) -> Blocking:
+    """The same, or the products by positions where the cores are clearly done sooner with these."""
+    outer, down = (extent_of(stages.result.spatial[k]) or 1 for k in (1, 2))
+    tile = _narrow(stages, program.target, b.tile.lanes)
+    other = replace(b, rows=down, channels=outer, first=True, together=True, apart=False, by_positions=True, tile=tile)
+    parts = [busiest_part(x.shares(stages), program.target.cores) for x in (b, other)]
+    if parts[0] <= parts[1]:
+        return b
+    spent = [part * winograd_cycles(program.blocks, stages, x, program.target) for part, x in zip(parts, (b, other), strict=True)]
+    return other if spent[0] > CLEARLY * spent[1] + program.target.start_cycles else b
+
+
+def _narrow(stages: Stages, target: Target, lanes: int) -> Tile:
+    """A register tile of all rows whose panels are narrow enough to wait in the caches for every row."""
+    outer, down, across = (extent_of(stages.result.spatial[k]) or 1 for k in (1, 2, 3))
+    return choose_tile(target, down * across, [v for v in (1, 2) if outer % v == 0], lanes, steps=_steps(stages))
+
+
+def _steps(stages: Stages) -> int:
+    """Of the products' reduction; of a short one those of others, whose tiles are the same."""
+    return max(product([stages.products.extent(k) for k in stages.products.reduce], STEPS), STEPS)
+
+
+def _whole_tiles(heights: Sequence[int], across: int, counts: Sequence[int], lanes: int, steps: int, target: Target) -> tuple[int, Tile]:
     """Rows of tiles that go through together, and a register tile of which they are a whole number: another would reach into the next block."""
-    pairs = [(r, choose_tile(target, r * across, counts, lanes, whole=True)) for r in heights]
-    return min(pairs, key=lambda p: float(product_cycles(target, p[0] * across, p[1].rows, p[1].vectors, lanes)) / p[0])
+    pairs = [(r, choose_tile(target, r * across, counts, lanes, whole=True, steps=steps)) for r in heights]
+    return min(pairs, key=lambda p: float(product_cycles(target, p[0] * across, p[1].rows, p[1].vectors, lanes, steps=steps)) / p[0])
 
 
 def _channels(results: int, room: float, outer: int, vectors: int, target: Target) -> int:
@@ -167,10 +194,11 @@ def _pack(sch: Schedule, c: Contraction, b: Blocking) -> dict[int, tir.IndexMap]
 
 def _schedule(sch: Schedule, stages: Stages, b: Blocking, packed: int | None, target: Target) -> None:
     n, k, y, x, lane = sch.get_loops(sch.get_block(stages.store.name))
-    yo, yi, i = sch.split(y, [None, b.rows, stages.tile])
+    rows, channels = (1, 1) if b.by_positions else (b.rows, b.channels)
+    yo, yi, i = sch.split(y, [None, rows, stages.tile])
     xo, j = sch.split(x, [None, stages.tile])
-    ko, ki = sch.split(k, [None, b.channels])
-    sch.reorder(*((ko, n, yo) if b.together else (n, yo, ko)), ki, yi, xo, i, j, lane)
+    ko, ki = sch.split(k, [None, channels])
+    sch.reorder(*((ko, n, yo) if b.together and not b.by_positions else (n, yo, ko)), ki, yi, xo, i, j, lane)
     for loop in (i, j):
         sch.unroll(loop)
     sch.vectorize(lane)
@@ -182,13 +210,19 @@ def _schedule(sch: Schedule, stages: Stages, b: Blocking, packed: int | None, ta
     line = target.line_bytes // 4  # an odd number of lines from one position to the next spreads these over the cache's sets
     for stage in (data, accumulated):
         sch.storage_align(stage, 0, 1, 2 * line, line)
-    sch.compute_at(accumulated, ko, preserve_unit_loops=True)
-    sch.compute_at(products, ko, preserve_unit_loops=True)
+    under = sch.add_unit_loop(n) if b.by_positions else ko
+    sch.compute_at(accumulated, under, preserve_unit_loops=True)
+    sch.compute_at(products, under, preserve_unit_loops=True)
     _products(sch, products, accumulated, stages, b, packed)
+    if b.by_positions:
+        parallelize(sch, sch.fuse(*sch.get_loops(products)[1:3]), _cycles(stages, b, target) / stages.edge**2, target)
     _test(sch, stages, None if b.first and not b.apart else yo, target)
     _data(sch, data, stages, b, None if b.first and not b.apart else yo, target)
     for block in rare:
         sch.only_where_chosen(block)
+    if b.by_positions:
+        parallelize(sch, sch.fuse(n, yo, ko), stages.edge**2 * (extent_of(stages.result.spatial[3]) or 8), target)
+        return
     whole = ko if b.together else sch.fuse(n, yo) if b.apart or not b.first else sch.fuse(n, yo, ko)
     parallelize(sch, whole, _cycles(stages, b, target), target)
 

@@ -44,7 +44,8 @@ class Stages:
 class Blocking:
     """Free choices: ``rows`` of tiles that go through together, ``channels`` (in blocks) of the result per step, whether the data
     of all tiles is transformed first, then for all images (``together``) or for one after the other (``apart``); the register tile, and the most ``steps``
-    that are written out in it."""
+    that are written out in it. ``by_positions``: the products of all tiles and channels are computed, those of each position of the tiles by one thread,
+    before any result is transformed."""
 
     rows: int
     channels: int
@@ -53,11 +54,20 @@ class Blocking:
     together: bool = False
     apart: bool = False
     steps: int = 16
+    by_positions: bool = False
 
     @property
     def depth(self) -> int:
         """The number of loops around the products."""
         return 1 if self.together else 3
+
+    def shares(self, stages: Stages) -> int:
+        """Parts of the products that threads can compute at the same time."""
+        images, outer, down = (extent_of(a) or 1 for a in stages.result.spatial[:3])
+        if self.by_positions:
+            return stages.edge**2
+        steps = outer // self.channels
+        return steps if self.together else images * (down // self.rows) * (1 if self.apart or not self.first else steps)
 
     def unroll(self, stages: Stages) -> int:
         """Unrolled steps of the reduction in the innermost loop."""
