@@ -33,7 +33,8 @@ class Browser:
         to_browser, from_browser = os.pipe(), os.pipe()
         pipes = f"3<&{to_browser[0]} 4>&{from_browser[1]}"
         command = f"exec {FOUND} {_OPTIONS} --user-data-dir={self.folder.name} about:blank {pipes}"
-        self.process = subprocess.Popen(["bash", "-c", command], pass_fds=(to_browser[0], from_browser[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        passed = (to_browser[0], from_browser[1])
+        self.process = subprocess.Popen(["bash", "-c", command], pass_fds=passed, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(to_browser[0])
         os.close(from_browser[1])
         self.sink, self.source = to_browser[1], from_browser[0]
