@@ -14,6 +14,8 @@ ELEMENTARY = {
     "sin": 20, "cos": 20, "tan": 30, "sinh": 24, "cosh": 22, "asin": 20, "acos": 20, "atan": 20, "sqrt": 4, "rsqrt": 5, "fma": 2,
 }
 """Operations of the polynomial behind a function, about."""
+_BITS = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right", "reinterpret", "if_then_else"})
+"""What moves and chooses bits, and computes nothing."""
 _ARITHMETIC = frozenset({tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Max, tir.Min})
 
 
@@ -21,11 +23,14 @@ def operations(e: tir.Expr) -> int:
     """Operations per lane of one node."""
     if type(e) in _ARITHMETIC:
         return 1
+    if type(e) is tir.Call and e.op in _BITS:
+        return 0
     return ELEMENTARY.get(e.op, 1) if type(e) is tir.Call and isinstance(e.op, str) else 0
 
 
 def data_nodes(value: tir.Expr) -> Iterator[tir.Expr]:
-    """The distinct nodes of a stored value that are data: loads, arithmetic, loads in the indices of a gather; no conditions."""
+    """The distinct nodes of a stored value that are data: loads, arithmetic with them, loads in the indices of a gather; no conditions, and nothing that
+    the loops around it decide."""
     stack: list[Any] = [value]
     seen: set[Any] = set()
     while stack:
@@ -33,6 +38,8 @@ def data_nodes(value: tir.Expr) -> Iterator[tir.Expr]:
         if e in seen:
             continue
         seen.add(e)
+        if e is not value and not any(type(x) is tir.BufferLoad for x in walk(e)):
+            continue
         yield e
         if type(e) is tir.BufferLoad:
             stack += [x for i in e.indices for x in walk(i) if type(x) is tir.BufferLoad]

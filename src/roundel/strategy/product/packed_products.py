@@ -72,7 +72,7 @@ def packed_products(program: Program) -> Iterator[Sketch]:
     before = [i.name for i in program.blocks[: program.blocks.index(found.total)] if i.name not in (found.unpack.name, found.groups.info.name)]
     start = program.inlined(keep=[*before, found.unpack.name])
     yield Sketch("packed_products", start, partial(_scheduled, found=found, prologue=tuple(before), target=program.target),
-                 candidates(found, program.target), partial(cycles_beside, start, program.target, tuple(before)))
+                 candidates(found, program.target), partial(cycles_beside, start, program.target, (found.unpack.name,)))
 
 
 def matched(program: Program) -> Packed | None:
