@@ -20,15 +20,25 @@ _NUMBER, _CLEANING = "process.number", 30.0  # the file in which the program's p
 _QUIET = ("-o", "BatchMode=yes")  # ssh asks nobody for a password
 
 
+class ProgramError(CallError):
+    """A program on a board did not come to its end. ``signal``: the name of the one that ended it, if one did; ``is_late``: whether its time was over."""
+
+    def __init__(self, what: str, *, signal: str = "", is_late: bool = False, **more: str) -> None:
+        super().__init__(what, **more)  # type: ignore[arg-type]
+        self.signal, self.is_late = signal, is_late
+
+
 @dataclass(frozen=True)
 class Board:
     """``prefix`` is the command that runs a program when the program's path is put behind it (none: this machine runs it itself); ``host`` is
-    where ssh finds the board, ``user@host``, and ``port`` its port; without a host the program runs here.
+    where ssh finds the board, ``user@host``, and ``port`` its port; without a host the program runs here. ``memory``: the most bytes of addresses that a
+    program may take, the emulator's own among them (0: no limit).
     """
 
     prefix: tuple[str, ...] = ()
     host: str = ""
     port: int = 22
+    memory: int = 0
 
     @staticmethod
     def of(text: str) -> Board:
@@ -54,8 +64,10 @@ class Board:
         Nothing is left on a board.
 
         Raises CallError where the program fails, ends by a signal, or takes longer than ``timeout`` seconds, and where the board cannot be reached."""
+        limit = f"ulimit -v {-(-self.memory // 1024)}; " if self.memory else ""
         if not self.host:
-            self._finish([*self.prefix, str(folder / program), *arguments], timeout, folder)
+            called = [*self.prefix, str(folder / program), *arguments]
+            self._finish(["sh", "-c", f"{limit}exec {shlex.join(called)}"] if limit else called, timeout, folder)
             return
         place = self._finish([*self._ssh(), "mktemp -d"], timeout).strip()
         if not place.startswith("/"):
@@ -63,7 +75,7 @@ class Board:
         try:
             self._copy([str(p) for p in sorted(folder.iterdir())], f"{self.host}:{place}/", timeout)
             called = shlex.join([*self.prefix, "./" + program, *arguments])
-            self._finish([*self._ssh(), f"cd {shlex.quote(place)} && {{ {called} & echo $! > {_NUMBER}; wait $!; }}"], timeout)
+            self._finish([*self._ssh(), f"cd {shlex.quote(place)} && {{ {limit}{called} & echo $! > {_NUMBER}; wait $!; }}"], timeout)
             self._copy([f"{self.host}:{place}/*.out"], str(folder), timeout)
         finally:
             self._clean(place)
@@ -90,11 +102,12 @@ class Board:
             except BaseException as error:
                 os.killpg(process.pid, signal.SIGKILL)  # its output is not read to the end: one that left the group may keep it open
                 if isinstance(error, subprocess.TimeoutExpired):
-                    raise CallError(f"the program did not end within {timeout:g} seconds on {self}", hint="give it more time, or a smaller input") from None
+                    raise ProgramError(f"the program did not end within {timeout:g} seconds on {self}", is_late=True,
+                                       hint="give it more time, or a smaller input") from None
                 raise
         if process.returncode:
             why = "\n".join([*said.strip().splitlines()[-5:], _ended(process.returncode)])
-            raise CallError(f"the program failed on {self}", why=why, hint=_hint(process.returncode))
+            raise ProgramError(f"the program failed on {self}", why=why, hint=_hint(process.returncode) or "", signal=_signal(process.returncode))
         return out
 
     def __str__(self) -> str:
@@ -109,11 +122,15 @@ def _found(command: str) -> None:
 
 def _ended(status: int) -> str:
     """How a program ended; shells tell of a signal in words of their own, or not at all."""
-    number = -status if status < 0 else status - 128
+    return f"it ended by signal {name}" if (name := _signal(status)) else f"it ended with status {status}"
+
+
+def _signal(status: int) -> str:
+    """The name of the signal that ended a program; empty for none."""
     try:
-        return f"it ended by signal {signal.Signals(number).name}"
+        return signal.Signals(-status if status < 0 else status - 128).name
     except ValueError:
-        return f"it ended with status {status}"
+        return ""
 
 
 def _hint(status: int) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..build.header import entry_name
 from ..ir.dtype import DType
 from ..ir.errors import CallError
 from ..runtime import toolchain
@@ -75,7 +76,7 @@ int main(int argc, char **argv) {
   for (int run = 0; run < runs; run++) {
     for (int i = 0; i < @N_OUTPUTS@; i++) outputs[i] = output(i);
     double start = now();
-    if (model_run(inputs, outputs)) return failed(model_last_error());
+    if (@ENTRY@(inputs, outputs)) return failed(model_last_error());
     double took = now() - start;
     fwrite(&took, sizeof took, 1, times);
     for (int i = 0; i < @N_OUTPUTS@; i++) {
@@ -96,9 +97,10 @@ def make_program(model: Any, folder: Path, triple: str | None, *, library: bool 
     """Link a model's program in ``folder``, and return its name there; ``triple`` names another machine for the compiler. With ``library`` the model lies
     beside the program as a shared library. The program's arguments are how many times to run and how many threads (0: all cores). Raises BuildError."""
     info: FunctionInfo = model.function.info
-    cases = {role: "".join(f"  case {k}: return model_run_{role}{k}({given});\n" for k in range(len(tensors)))
+    entry = entry_name(NAME, info.name)
+    cases = {role: "".join(f"  case {k}: return {entry}_{role}{k}({given});\n" for k in range(len(tensors)))
              for role, tensors, given in (("input", info.inputs, "data, shape"), ("output", info.outputs, "0, 0"))}
-    fields = {"INPUTS": cases["input"], "OUTPUTS": cases["output"], "N_INPUTS": len(info.inputs),
+    fields = {"ENTRY": entry, "INPUTS": cases["input"], "OUTPUTS": cases["output"], "N_INPUTS": len(info.inputs),
               "N_OUTPUTS": len(info.outputs), "MOST_INPUTS": max(len(info.inputs), 1), "MOST_OUTPUTS": max(len(info.outputs), 1)}
     text = _PROGRAM
     for name, value in fields.items():

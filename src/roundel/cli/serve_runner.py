@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from typing import Any
 
 import typer
@@ -21,6 +22,9 @@ def serve_runner_command(
     host: str = HOST, port: int = PORT,
     tracker: str = typer.Option(None, "--tracker", metavar="HOST[:PORT]", help="Also tell a tracker (`roundel serve-tracker`) that this machine is there."),
     device: str = typer.Option(None, "--device", help="What the tracker calls machines of this kind."),
+    target: str = typer.Option(None, "--target", help="With --on: the target of the machine that is there."),
+    on: str = typer.Option(None, "--on", metavar="BOARD", help="Measure on a board that needs nothing but ssh (ssh://user@host), or in an emulator (a command "
+                           "such as qemu-aarch64-static). Default: here."),
 ) -> None:
     """Run what others send and tell how long it took, one program at a time; Ctrl-C or SIGTERM ends it.
 
@@ -28,14 +32,18 @@ def serve_runner_command(
     of your own, listen at 127.0.0.1 and go through ssh.
     """
     from ..target import Target
+    from ..tune.measure.boards import BoardRunner
     from ..tune.measure.remote import Server
     from ..tune.measure.tracker import Registration, lent_name
 
+    if (on is None) != (target is None):
+        raise OptionError("--on and --target go together", hint="--target names the machine that --on reaches; programs for this machine are measured here")
     name = lent_name(tracker, device)
-    server = _listening(Server, host, port)
+    measuring = BoardRunner(on, target) if on is not None else None
+    server = _listening(partial(Server, runner=measuring), host, port)
     try:
         registered = Registration(tracker, name, server.address) if name is not None else None
-        typer.echo(f"measuring for others at {server.address[0]}:{server.address[1]}: {Target.host()}")
+        typer.echo(f"measuring for others at {server.address[0]}:{server.address[1]}: {measuring.target if measuring is not None else Target.host()}")
         _serve(server)
     finally:
         server.close()

@@ -58,6 +58,12 @@ def takes_all_memory(X: T.Buffer((4096,), "float32"), Y: T.Buffer((4096,), "floa
 
 
 @T.prim_func
+def no_instruction_of_arm(X: T.Buffer((4096,), "float32"), Y: T.Buffer((4096,), "float32")):
+    for i in range(4096):
+        Y[i] = T.Cast("float32", T.call_llvm_pure_intrin("int32", "llvm.x86.sse42.crc32.32.8", T.uint32(2), T.int32(1), T.int8(2)))
+
+
+@T.prim_func
 def no_instruction(X: T.Buffer((4096,), "float32"), Y: T.Buffer((4096,), "float32")):
     for i in range(4096):
         Y[i] = T.Cast("float32", T.call_llvm_pure_intrin("int32", "llvm.aarch64.crc32b", T.uint32(2), T.int32(1), T.int32(2)))
@@ -67,15 +73,17 @@ HARMFUL = {wrong: "wrong result", unfinished: "wrong result", aborts: "crash: SI
            takes_all_memory: "memory|crash", no_instruction: "build"}
 
 
-def good() -> tir.PrimFunc:
+def good(target: Target | None = None) -> tir.PrimFunc:
     """The program as the compiler schedules it."""
-    return schedule_program(doubled(SIZE), Target.host())[0]
+    return schedule_program(doubled(SIZE), target or Target.host())[0]
 
 
-def check(builder, runner) -> None:
-    """Raises AssertionError for a builder or runner that does not keep the contract."""
-    funcs = [good(), slow, *HARMFUL, good()]
-    artifacts = [f.result() for f in builder.build([Source(f) for f in funcs], Target.host())]
+def check(builder, runner, target: Target | None = None) -> None:
+    """Raises AssertionError for a builder or runner that does not keep the contract. ``target``: what the runner measures for, if it is not this machine."""
+    target = target or Target.host()
+    harmful = [no_instruction_of_arm if f is no_instruction and "aarch64" in target.triple else f for f in HARMFUL]
+    funcs = [good(target), slow, *harmful, good(target)]
+    artifacts = [f.result() for f in builder.build([Source(f) for f in funcs], target)]
     built = [a for a in artifacts if not isinstance(a, Failure)]
     times, outcomes = runner.race(JOB, built[0], built[0], built[1:], QUICK)
     assert len(outcomes) == len(built) - 1 and times.ratios == (1.0,) and 0 < times.seconds[0] < 0.1

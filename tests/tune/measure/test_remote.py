@@ -14,8 +14,10 @@ from roundel.ir.errors import OptionError, TuneError
 from roundel.strategy.cost import expected_cycles
 from roundel.target import Target
 from roundel.tune.measure import Artifact, LocalBuilder, LocalRunner, Source, Timed
+from roundel.tune.measure.boards import BoardRunner
 from roundel.tune.measure.remote import RemoteRunner, Server
 
+from ...boards.machines import MACHINES
 from ..programs import FakeBuilder, FakeRunner, product
 from . import contract
 
@@ -70,6 +72,22 @@ def test_the_contract():
         runner.close()
         server.close()
     assert not Path(server._folder.path).exists()
+
+
+def test_the_contract_for_an_emulated_machine():
+    """Programs for another machine, by the same server: each is a program of its own that an emulator runs."""
+    machine = MACHINES["aarch64"]
+    if missing := machine.missing():
+        pytest.skip(f"needs {missing}")
+    server, builder = started(BoardRunner(machine.command, machine.target, seconds=2.0, memory=1 << 30)), LocalBuilder(1)
+    runner = asking(server)
+    try:
+        assert runner.target == Target(machine.target)
+        contract.check(builder, runner, runner.target)
+    finally:
+        builder.close()
+        runner.close()
+        server.close()
 
 
 def test_a_whole_session(tmp_path):

@@ -74,8 +74,13 @@ def artifact_of(built: Built, code: str, layouts: Any = None, identity: str = ""
 
 def opened(artifact: Artifact, threads: int) -> Any:
     """The program of an artifact, linked into this process."""
+    return linkable(artifact).load(threads=threads)[NAME]
+
+
+def linkable(artifact: Artifact) -> Built:
+    """The program of an artifact, to be linked, whatever machine it is for."""
     from ...ir import ConstData
 
     objects, functions, weights, offsets, nbytes, target, spec = artifact.built
     constants = {key: ConstData(array) for key, array in weights.items()}
-    return Built(objects, functions, constants, offsets, nbytes, target, {}, spec).load(threads=threads)[NAME]
+    return Built(objects, functions, constants, offsets, nbytes, target, {}, spec)

@@ -44,6 +44,17 @@ LAYOUTS = 8  # of constants, whose copies a process keeps
 _cores: list[Cores] = []
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where programs run. ``open`` makes a function of an artifact and a number of threads, ``turn`` has it timed (as `clock.turn`)."""
+
+    open: Callable[[Artifact, int], Any]
+    turn: Callable[[Callable[[], float], int], tuple[float, bool]]
+
+
+HERE = Place(opened, turn)
+
+
 @dataclass
 class _Known:
     """Of a job: arguments and what they give, by case, and the arguments as artifacts take them, by their layouts of constants."""
@@ -68,21 +79,22 @@ class _Runner:
 
 
 def race(job: Job, reference: Artifact, champion: Artifact, challengers: Sequence[Artifact], effort: Effort, seed: int,
-         tell: Callable[[Any], None]) -> tuple[Timed, list[Timed | Failure]]:
+         tell: Callable[[Any], None], place: Place = HERE) -> tuple[Timed, list[Timed | Failure]]:
     """The champion's times and those of the challengers. ``reference`` is what results must be like. ``tell`` hears what is begun with: ``reference``,
     ``champion``, then the position of each challenger."""
-    _pin(job.threads)
+    if place is HERE:
+        _pin(job.threads)
     tell("reference")
-    known = _reference(job, reference)
+    known = _reference(job, reference, place)
     tell("champion")
-    leader = _opened(job, champion, known)
+    leader = _opened(job, champion, known, place)
     if isinstance(leader, Failure):
         raise RuntimeError(f"the champion cannot be run: {leader}")
     found: dict[int, Timed | Failure] = {}
     running: dict[int, _Runner] = {}
     for k, artifact in enumerate(challengers):
         tell(k)
-        entered = _opened(job, artifact, known)
+        entered = _opened(job, artifact, known, place)
         if isinstance(entered, Failure):
             found[k] = entered
         elif _is_hopeless(entered, leader, effort):
@@ -90,7 +102,7 @@ def race(job: Job, reference: Artifact, champion: Artifact, challengers: Sequenc
         else:
             running[k] = entered
     everyone = dict(running)
-    _rounds(job, leader, running, effort, random.Random(seed), tell)
+    _rounds(job, leader, running, effort, random.Random(seed), tell, place)
     found |= {k: _result(runner, leader) for k, runner in everyone.items()}
     return _result(leader, leader), [found[k] for k in range(len(challengers))]
 
@@ -104,11 +116,11 @@ def _pin(threads: int) -> None:
         os.sched_setaffinity(0, chosen)
 
 
-def _reference(job: Job, reference: Artifact) -> _Known:
+def _reference(job: Job, reference: Artifact, place: Place) -> _Known:
     """The arguments of each case, and what the reference makes of them."""
     if job.key not in _known:
         _known.clear()
-        function = opened(reference, job.threads)
+        function = place.open(reference, job.threads)
         given = [random_arguments(case, f"{job.name} {k}") for k, case in enumerate(job.cases)]
         _known[job.key] = _Known(given, [outputs_of(function, laid_out(arguments, reference)) for arguments in given])
     return _known[job.key]
@@ -126,10 +138,10 @@ def _laid_out(job: Job, artifact: Artifact, known: _Known) -> list[LaidOut]:
     return found
 
 
-def _opened(job: Job, artifact: Artifact, known: _Known) -> _Runner | Failure:
+def _opened(job: Job, artifact: Artifact, known: _Known, place: Place) -> _Runner | Failure:
     """A program that computes what it should, with the time of one run of each case."""
     try:
-        function = opened(artifact, job.threads)
+        function = place.open(artifact, job.threads)
         runs, first = [], []
         for laid, results in zip(_laid_out(job, artifact, known), known.wanted, strict=True):
             wrong = difference(outputs_of(function, laid.arguments), results)
@@ -157,7 +169,8 @@ def _ratio(times: Sequence[float], others: Sequence[float]) -> float:
     return max(a / b for a, b in zip(times, others))
 
 
-def _rounds(job: Job, leader: _Runner, running: dict[int, _Runner], effort: Effort, rng: random.Random, tell: Callable[[Any], None]) -> None:
+def _rounds(job: Job, leader: _Runner, running: dict[int, _Runner], effort: Effort, rng: random.Random, tell: Callable[[Any], None],
+            place: Place) -> None:
     """Run them by turns; those that leave keep the times that they have."""
     for runner in (leader, *running.values()):
         runner.calls = [max(1, round(effort.turn_seconds / seconds)) for seconds in runner.first]
@@ -171,7 +184,7 @@ def _rounds(job: Job, leader: _Runner, running: dict[int, _Runner], effort: Effo
         for k, c in turns:
             tell("champion" if k < 0 else k)
             runner = leader if k < 0 else running[k]
-            seconds, _ = turn(lambda runner=runner, c=c: runner.runs[c](runner.calls[c]), job.threads)
+            seconds, _ = place.turn(lambda runner=runner, c=c: runner.runs[c](runner.calls[c]), job.threads)
             runner.times[c].append(seconds / runner.calls[c])
             runner.counted += runner.calls[c]
         if number + 1 in effort.rounds[:-1]:

@@ -154,7 +154,7 @@ class Server(Listening):
     def _reply(self, connection: Connection, request: tuple[Any, ...]) -> None:
         kind, *arguments = request
         if kind == "target":
-            connection.send(("done", Target.host().to_json()))
+            connection.send(("done", getattr(self._runner, "target", Target.host()).to_json()))
             return
         working = self._one.submit(self._race, *arguments)
         while True:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -99,6 +99,13 @@ class LocalBuilder:
             process.close()
 
 
+class Asked(Protocol):
+    """Who answers a request for `LocalRunner`: a `Process`, or what stands for one."""
+
+    def ask(self, kind: str, *arguments: Any, seconds: Callable[[Any], float]) -> Any:
+        """As `Process`."""
+
+
 class LocalRunner:
     """Measures in a child process of this machine, on the cores that have the least to do. ``seconds``: the time limit of a candidate, ``memory``
     what it may take, in bytes. ``beside``: who builds on this machine, and makes room meanwhile."""
@@ -132,7 +139,7 @@ class LocalRunner:
             found |= dict(zip(left, outcomes, strict=True))
             return times, [found[k] for k in range(len(challengers))]
 
-    def _for(self, job: Job) -> Process:
+    def _for(self, job: Job) -> Asked:
         """The child process, with enough memory for a job."""
         room = self.memory + 8 * job.nbytes + 4 * job.flushed_bytes
         if self._process is None or room > self._room:
