@@ -460,7 +460,8 @@ class _Tune:
     def __call__(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None, sizes: Any = None,
                  threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all", search: Any = "evolutionary",
                  db: Any = None, builder: Any = None, runner: Any = None, seed: int = 0, watch: Callable[[Any], None] = lambda session: None,
-                 postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = (), libraries: str | None = None) -> Result:
+                 postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = (), libraries: str | None = None,
+                 graphs: int | None = None) -> Result:
         """Measure schedules of a model's kernels; the fastest go into a database that ``rd.compile`` reads.
 
             rd.tune("model.onnx", seconds=600)
@@ -491,6 +492,9 @@ class _Tune:
           kernels are measured beside generated code for the parts of a model that they can compute;
           where one is surely faster and right, later compiles use it. Default: the option
           ``libraries``. ``trials=0`` measures libraries alone.
+        - ``graphs``: whole models with other choices of the graph (algorithms, layouts, boundaries
+          of kernels, packing) that are measured first; the fastest is tuned further. 0: none.
+          Default: 8, less for few ``trials``.
 
         How it is measured:
 
@@ -503,17 +507,15 @@ class _Tune:
         is not used. Raises RoundelError.
         """
         from .backends import known
-        from .ir import IRModule
         from .tune.api import tune as tune_tasks
 
         begun, is_list = time.monotonic(), isinstance(model, list)
         given = None if is_list else _as_tuned(model, example_inputs, dynamic)
         names = known.wanted(options.choose("libraries", libraries))
         with options.override(libraries="off"):
-            found = model if is_list else self.tasks(given, target=target, sizes=sizes)
-            return tune_tasks(found, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
-                              seed=seed, watch=watch, mod=given if isinstance(given, IRModule) else None, sizes=sizes, postprocessors=postprocessors,
-                              mutators=mutators, libraries=names, target=target, begun=begun)
+            return tune_tasks(model if is_list else None, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
+                              seed=seed, watch=watch, mod=given, sizes=sizes, postprocessors=postprocessors, mutators=mutators, libraries=names,
+                              target=target, begun=begun, graphs=graphs)
 
     def tasks(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None,
               sizes: Any = None) -> list[Task]:

@@ -40,6 +40,8 @@ def tune_command(
                                "ROUNDEL_RUNNER_KEY is the key of both."),
     tracker: str = typer.Option(None, "--tracker", metavar="HOST[:PORT]", help="Measure on a machine that a tracker lends (`roundel serve-tracker`)."),
     device: str = typer.Option(None, "--device", help="Which: its name there."),
+    graphs: int = typer.Option(None, "--graphs", min=0, help="Whole models with other algorithms, layouts, boundaries of kernels or packing to measure first. "
+                               "Default: 8, less for few --trials."),
     report: Path = typer.Option(None, "--report", help="Also write a page of HTML: curves by task, candidates by decision, predicted against measured."),
     as_json: bool = JSON,
 ) -> None:
@@ -57,7 +59,7 @@ def tune_command(
         target = target or (measuring.target if measuring is not None else None)
         with shown(console) as watch:
             result = api.tune(model, target=target, sizes=lists(sizes), dynamic=dims(fix, "--fix") or None, threads=threads, seconds=seconds,
-                              trials=trials, db=db, space=space, search=search, seed=seed, watch=watch, runner=measuring)
+                              trials=trials, db=db, space=space, search=search, seed=seed, watch=watch, runner=measuring, graphs=graphs)
     if report is not None:
         result.report(report, model.name)
     if as_json:

@@ -167,6 +167,7 @@ class Choosing:
     kind: str = "algorithm"
     made: dict[Choice, None] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    _digests: dict[int, tuple[Any, str]] = field(default_factory=dict, repr=False, compare=False)  # of tensor programs, which are kept
 
     def asked(self, site: str, alternatives: Alternatives) -> str | None:
         """Which of the alternatives is asked for at a site and can be had; None for none."""
@@ -232,6 +233,23 @@ class Choosing:
             return structural_digest((kind or self.kind, of), without_attrs=OF_THE_CALL)
         operands = tuple((getattr(a.sinfo, "dtype", None), getattr(a.sinfo, "shape", None), isinstance(a, Constant)) for a in of.args)
         return structural_digest((kind or self.kind, op.name, of.attrs, operands))
+
+    def programs(self, *around: Any) -> tuple[Any, ...] | None:
+        """What a choice about tensor programs is known by: their digests, each made once, and anything else as it is. None where there are no
+        records, so that it would be of no use."""
+        if self.before.records is None:
+            return None
+        from .digest import structural_digest
+        from .tir import PrimFunc
+
+        def of(one: Any) -> Any:
+            if not isinstance(one, PrimFunc):
+                return one
+            if id(one) not in self._digests:
+                self._digests[id(one)] = one, structural_digest(one, without_attrs=OF_THE_CALL)
+            return self._digests[id(one)][1]
+
+        return tuple(map(of, around))
 
     def record(self, choice: Choice) -> None:
         """Keep a choice that was made already."""

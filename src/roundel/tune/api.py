@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeGuard
 
 from .. import driver
 from ..ir import graph
@@ -16,33 +17,45 @@ from ..ir.module import IRModule
 from ..target import Target, TargetLike
 from ..target.host import usable_cores
 from .database import Database
+from .graphs import MOST, Chosen, Graphs
 from .measure import Builder, LocalBuilder, LocalRunner, Runner
+from .measured import Measured
 from .paths import Compared, Paths
 from .result import Result
 from .search import search_named
 from .session import INSIDE, Session, Settings
-from .task import Task, cases_of, threads_of
+from .task import Task, cases_of, tasks, threads_of
 from .whole import SECONDS, Whole
 
+GRAPHS = 0.2  # share of the time for the choices of the graph
+TRIALS_OF_A_GRAPH = 16  # where the number of trials is given, the candidates that a whole model counts as
 PATHS = 0.25  # share of the time for the comparison with libraries, where there are any
+_log = logging.getLogger("roundel.tune")
 TRIALS = 64  # for each task, where neither a time nor a number of trials is given
 
 
-def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all",
+def tune(found: Sequence[Task] | None, *, threads: int | None = None, seconds: float | None = None, trials: int | None = None, space: Any = "all",
          search: Any = "evolutionary", db: Database | str | os.PathLike[str] | None = None, builder: Builder | None = None, runner: Runner | None = None,
-         seed: int = 0, watch: Callable[[Session], None] = lambda session: None, mod: IRModule | None = None,
+         seed: int = 0, watch: Callable[[Session], None] = lambda session: None, mod: Any = None,
          sizes: Any = None, postprocessors: Sequence[Any] = (), mutators: Sequence[Any] = (), libraries: Sequence[str] = (),
-         target: TargetLike | None = None, begun: float | None = None) -> Result:
+         target: TargetLike | None = None, begun: float | None = None, graphs: int | None = None) -> Result:
     """Measure schedules of tasks and keep the fastest in a database; ``rd.tune`` says what the arguments are. ``mod`` is the model that the tasks are
-    of, ``sizes`` what they were made for: at the end the winners are compared inside of it, and with what the backends ``libraries`` have for its parts.
-    ``begun``: when the time begins to count (of ``time.monotonic``; None: now). Raises RoundelError."""
+    of (None: they are made of it), ``sizes`` what they are made for: at the end the winners are compared inside of it, and with what the backends
+    ``libraries`` have for its parts. ``begun``: when the time begins to count (of ``time.monotonic``; None: now). Raises RoundelError."""
     search_named(search)
     threads, begun = threads_of(threads), time.monotonic() if begun is None else begun
     if not (seconds is None or seconds > 0) or not (trials is None or trials > 0 or (trials == 0 and libraries)):
         raise OptionError("there is no time to tune", hint="give seconds above 0, and at least one trial, or none and libraries to compare with")
-    if libraries and (mod is None or not _is_model(mod)):
+    if libraries and not _is_model(mod):
         raise OptionError("libraries are measured for parts of a model", hint="give the model, not its tasks or a tensor program")
     database = db if isinstance(db, Database) else Database(db)
+    chosen = None
+    if found is None:
+        machine = driver.target_of(target, mod) if _is_model(mod) else target
+        known = Measured(database, machine, threads) if _is_model(mod) else None
+        if _is_model(mod) and (runner is None or isinstance(runner, LocalRunner)) and (search != "replay" and trials != 0):
+            chosen = _chosen(mod, machine, threads, cases_of(sizes), database, graphs, seconds, trials, begun)
+        found = tasks(mod, target=target, sizes=sizes, records=known)
     if seconds is None and trials is None:
         trials = TRIALS * len(found)
     if runner is None and (foreign := next((t.program.target for t in found if t.program.target.triple != Target.host().triple), None)) is not None:
@@ -61,19 +74,38 @@ def tune(found: Sequence[Task], *, threads: int | None = None, seconds: float | 
         settings = Settings(threads, searched, trials, space=space, search=search, seed=seed, postprocessors=tuple(postprocessors), mutators=tuple(mutators),
                             overlaps=overlaps)
         whole = None
-        if mod is not None and found and here and _is_model(mod):
+        if found and here and _is_model(mod):
             compared_for = SECONDS if searched is None else min(SECONDS, INSIDE * searched)
-            whole = Whole(mod, found[0].program.target, threads, cases_of(sizes)[0][0], compared_for)
+            machine = found[0].program.target
+            whole = Whole(mod, machine, threads, cases_of(sizes)[0][0], compared_for, Measured(database, machine, threads))
         session = Session(found, builder, runner, database, settings, watch, whole, begun)
         if trials != 0:
             session.run()
         compared: list[Compared] = []
-        if libraries and mod is not None and not session.was_interrupted:
+        if libraries and _is_model(mod) and not session.was_interrupted:
             end = float("inf") if seconds is None else begun + seconds
             machine = driver.target_of(target, mod)
             compared = Paths(mod, machine, threads, libraries, cases_of(sizes), database, runner, end).run()
-    return Result(session.attempts, time.monotonic() - begun, database.path, session.was_interrupted, compared, session.inside)
+    return Result(session.attempts, time.monotonic() - begun, database.path, session.was_interrupted, compared, session.inside, chosen)
 
 
-def _is_model(mod: IRModule) -> bool:
-    return any(isinstance(f, graph.Function) for _, f in mod.items())
+def _chosen(mod: IRModule, target: Target, threads: int, cases: Any, database: Database, most: int | None, seconds: float | None, trials: int | None,
+            begun: float) -> Chosen | None:
+    """The choices of the graph, which are remembered; None where there are too few models to measure."""
+    if most is None:
+        most = MOST if trials is None else min(MOST, trials // TRIALS_OF_A_GRAPH)
+    if most < 2 or not _runs_here(target):
+        return None
+    end = float("inf") if seconds is None else begun + GRAPHS * seconds
+    found = Graphs(Whole(mod, target, threads, cases[0][0]), cases, database, most, end).run()
+    database.append(*found.records)
+    _log.info("%s", found)
+    return found
+
+
+def _runs_here(target: Target) -> bool:
+    return target.triple == Target.host().triple
+
+
+def _is_model(mod: Any) -> TypeGuard[IRModule]:
+    return isinstance(mod, IRModule) and any(isinstance(f, graph.Function) for _, f in mod.items())

@@ -16,6 +16,7 @@ from ..ir.errors import TuneError
 from ..runtime.toolchain import atomic_output
 from ..schedule import Schedule
 from .attempt import Attempt
+from .graphs import Chosen
 from .paths import Compared
 
 
@@ -45,7 +46,7 @@ class Row:
 class Result:
     """What ``rd.tune`` gives: the rows by task, also under the kernels' names, ``result["main"]``. ``seconds``: for how long it tuned. ``paths``: parts
     of the model with the times of generated code and of libraries. ``inside``: what a run of the model took with the winners, relative to one without
-    them, by turns; nothing where that was not measured, or no winner stayed."""
+    them, by turns; nothing where that was not measured, or no winner stayed. ``chosen``: the choices of the graph, where they were measured."""
 
     attempts: Sequence[Attempt]
     seconds: float
@@ -53,6 +54,7 @@ class Result:
     was_interrupted: bool = False
     paths: Sequence[Compared] = ()
     inside: Sequence[float] = ()
+    chosen: Chosen | None = None
 
     @property
     def rows(self) -> list[Row]:
@@ -112,7 +114,7 @@ class Result:
         """For JSON."""
         before, after = self.model_ms()
         return {"tasks": [asdict(r) | {"gain": r.gain} for r in self.rows], "default_ms": before, "best_ms": after, "gain": self.gain,
-                "model_gain": self.model_gain, "paths": [asdict(c) for c in self.paths], "trials": sum(r.trials for r in self.rows), "seconds": self.seconds,
+                "model_gain": self.model_gain, "graph": self.chosen.as_dict() if self.chosen is not None else None, "paths": [asdict(c) for c in self.paths], "trials": sum(r.trials for r in self.rows), "seconds": self.seconds,
                 "database": str(self.database) if self.database else None, "interrupted": self.was_interrupted}
 
     def __str__(self) -> str:
@@ -124,7 +126,7 @@ class Result:
         lines.append(f"{'together':40s} {'':13s} {_ms(before)} {_ms(after)} {self.gain:5.2f}x")
         if self.model_gain is not None:
             lines.append(f"{'the model, from end to end':40s} {'':35s} {self.model_gain:5.2f}x")
-        return "\n".join([*lines, *map(str, self.paths)])
+        return "\n".join([*lines, *([str(self.chosen)] if self.chosen is not None and self.chosen.measured else []), *map(str, self.paths)])
 
     __repr__ = __str__
 

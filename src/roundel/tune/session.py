@@ -24,7 +24,7 @@ from .measure import FINAL, Artifact, Builder, Failure, Runner, Twin
 from .scheduler import Share, choose_task
 from .task import Task
 from .verdict import faster_inside
-from .whole import Proposed, Whole
+from .whole import Whole
 
 RESERVE = 0.12  # most share of the time that is kept for the last races with the default,
 INSIDE = 0.08   # ... and for each of two comparisons inside of the model;
@@ -218,7 +218,7 @@ class Session:
             asked.append(len(some))
             if len(asked) > 1 and self.settings.seconds is not None and self.elapsed + self._seconds_inside() / 2 > self.settings.seconds:
                 return [float("inf")]  # there is no time to find out
-            return whole.total(Proposed({changed[a].key.program: changed[a] for a in some}), Proposed())
+            return whole.total(whole.with_schedules({changed[a].key.program: changed[a] for a in some}), whole.with_schedules({}))
 
         if not times:
             return

@@ -18,7 +18,7 @@ from ..strategy import schedule_module
 from ..strategy.pack_constants import calls_of, constant_params
 from ..strategy.pins import SKETCH, is_packed
 from ..strategy.program import Program
-from ..strategy.records import Key, key_of, sizes_of
+from ..strategy.records import Key, Records, key_of, sizes_of
 from ..strategy.sizes import Sizes
 from ..target import Target, TargetLike
 from .measure import Argument, Job
@@ -74,12 +74,12 @@ class Task:
         return f"Task({self.name!r}, weight={self.weight:g}, constants={self.program.constants})"
 
 
-def tasks(mod: IRModule | tir.PrimFunc | te.Tensor, *, target: TargetLike | None = None, sizes: Any = None) -> list[Task]:
+def tasks(mod: IRModule | tir.PrimFunc | te.Tensor, *, target: TargetLike | None = None, sizes: Any = None, records: Records | None = None) -> list[Task]:
     """The tensor programs of a module, as ``rd.compile`` makes them, in the order of their first calls.
 
     ``mod``: a module with graph functions, one of tensor programs, one tensor program, or a tensor expression (its result, with the inputs found from
     there). ``sizes``: values of symbolic sizes to tune for: a mapping such as ``{"seq": [17, 128]}``, or a list of mappings; a pair of a mapping
-    and a number is one with its weight. Programs that are scheduled, that have pinned decisions or that only Python can run are no tasks.
+    and a number is one with its weight. ``records``: measurements of the choices of a graph, which decide what programs there are. Programs that are scheduled, that have pinned decisions or that only Python can run are no tasks.
     Raises RoundelError.
     """
     machine = Target(target) if target is not None else None
@@ -89,8 +89,8 @@ def tasks(mod: IRModule | tir.PrimFunc | te.Tensor, *, target: TargetLike | None
         return [Task(Program(f, machine or Target.host()), cases=_own(f, wanted), names=(name,)) for name, f in mod.items() if _is_open(f)]
     machine = driver.target_of(target, mod)
     flushed = _flushed(machine, constant_bytes(mod))
-    mod = driver.prepare(mod, target=machine, pipeline=BEFORE_SCHEDULING)
-    return _of_module(mod, machine, wanted, flushed)
+    mod = driver.prepare(mod, target=machine, pipeline=BEFORE_SCHEDULING, records=records)
+    return tasks_of(mod, machine, wanted, flushed)
 
 
 def _as_module(given: IRModule | tir.PrimFunc | te.Tensor) -> IRModule:
@@ -148,7 +148,7 @@ def _own(func: tir.PrimFunc, wanted: Sequence[tuple[dict[str, int], float]]) -> 
     return tuple(Case(dict(own), weight / total) for own, weight in sums.items())
 
 
-def _of_module(mod: IRModule, target: Target, wanted: Sequence[tuple[dict[str, int], float]], flushed: int) -> list[Task]:
+def tasks_of(mod: IRModule, target: Target, wanted: Sequence[tuple[Mapping[str, int], float]], flushed: int) -> list[Task]:
     """The tasks of a module of graph functions and of tensor programs that are not scheduled."""
     constants = constant_params(mod)
     found: dict[str, Task] = {}

@@ -32,11 +32,13 @@ CALLS = 2       # in a row, of a whole model
 
 @dataclass(frozen=True)
 class Proposed:
-    """Records that are not in any database yet: schedules by the digests of programs, choices by their signatures. ``kept``: those that are."""
+    """Records that are not in any database yet: schedules by the digests of programs, choices by their signatures. ``kept``: those that are;
+    ``decided``: those whose choices alone count."""
 
     schedules: Mapping[str, Record] = field(default_factory=dict)
     choices: Mapping[str, ChoiceRecord] = field(default_factory=dict)
     kept: Records | None = None
+    decided: Records | None = None
 
     @property
     def backends(self) -> Sequence[str]:
@@ -49,7 +51,8 @@ class Proposed:
 
     def choice(self, signature: str) -> ChoiceRecord | None:
         """As `Records`: algorithms stay as they are, and libraries take part where they are proposed."""
-        found = self.kept.choice(signature) if self.kept is not None else None
+        records = self.kept or self.decided
+        found = records.choice(signature) if records is not None else None
         return self.choices.get(signature) or (found if found is not None and not found.libraries else None)
 
     def choices_at(self, signature: str) -> Sequence[ChoiceRecord]:
@@ -65,19 +68,21 @@ class Proposed:
 
 @dataclass(frozen=True)
 class Whole:
-    """A model to compare in: its module, the machine, the threads of a run, and values of symbolic sizes. ``seconds``: for all rounds of a comparison."""
+    """A model to compare in: its module, the machine, the threads of a run, and values of symbolic sizes. ``seconds``: for all rounds of a comparison;
+    ``decided``: the records whose choices the untuned model has too."""
 
     mod: IRModule
     target: Target
     threads: int
     sizes: Mapping[str, int]
     seconds: float = SECONDS
+    decided: Records | None = None
     _made: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # what was compiled, with what it was compiled from
 
     def ratios(self, records: Mapping[str, Record]) -> dict[str, list[tuple[float, float]]]:
         """Seconds of each kernel in a run, with the records and without them, by round. Empty where the model cannot be run with random inputs."""
         try:
-            tuned, untuned = (self._compiled(Proposed(r)) for r in (records, {}))
+            tuned, untuned = (self._compiled(self.with_schedules(r)) for r in (records, {}))
             inputs = self._inputs(untuned)
             return self._by_turns(tuned, untuned, inputs)
         except (RoundelError, MemoryError, KeyError) as error:  # inputs that are no indices, say
@@ -105,8 +110,13 @@ class Whole:
         executable = self.build(records).load(threads=self.threads, profile=profile)
         return executable["main" if "main" in executable else next(iter(executable))]
 
-    def build(self, records: Proposed = Proposed()) -> Any:
-        """The model compiled with some records, once. Raises RoundelError."""
+    def with_schedules(self, schedules: Mapping[str, Record]) -> Proposed:
+        """The model with some records of its kernels, and none of others."""
+        return Proposed(schedules, decided=self.decided)
+
+    def build(self, records: Proposed | None = None) -> Any:
+        """The model compiled with some records (None: with those of no kernel), once. Raises RoundelError."""
+        records = records if records is not None else self.with_schedules({})
         key = tuple(map(id, (*records.schedules.values(), *records.choices.values(), records.kept)))  # which are kept as long as this
         if key not in self._made:
             self._made[key] = driver.compile_module(self.mod, target=self.target, records=records), records
@@ -124,13 +134,13 @@ class Whole:
             if number >= LEAST and time.monotonic() > end:
                 break
             order = (tuned, untuned) if number % 2 else (untuned, tuned)
-            times = {function: _profile(function, inputs) for function in order}
+            times = {function: profile_of(function, inputs) for function in order}
             for kernel in times[tuned].keys() & times[untuned].keys() if number >= 0 else ():  # the first round warms up
                 found.setdefault(kernel, []).append((times[tuned][kernel], times[untuned][kernel]))
         return found
 
 
-def _profile(function: Any, inputs: Sequence[Any]) -> dict[str, float]:
+def profile_of(function: Any, inputs: Sequence[Any]) -> dict[str, float]:
     """Seconds of each kernel in a run, the first of two of which brings the model's own data into the caches."""
     function(*inputs)
     function.profile()

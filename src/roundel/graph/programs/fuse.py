@@ -83,6 +83,7 @@ class _Call:
     group: _Group | None = None
     site: str = ""              # the model's node that it computes, or a part of it
     alone: bool = False         # it is to be a kernel of its own
+    around: Any = None          # what that is known by among measurements
 
     @cached_property
     def info(self) -> graph.StructInfo:
@@ -164,7 +165,7 @@ def _fuse_block(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.V
     groups = {id(c.group): c.group for c in calls}
     found = {key: ([m.name for m in g.members], _times(mod, g, known)) for key, g in groups.items()}
     for call in calls:
-        known.boundaries.record(call.site, call.name, *found[id(call.group)])
+        known.boundaries.record(call.site, call.name, *found[id(call.group)], call.alone, call.around)
     groups = {key: g for key, g in groups.items() if len(g.members) > 1}
     if not groups:
         return mod, block
@@ -200,7 +201,6 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
             kind = FuseKind(program.attrs.get("fuse_kind", FuseKind.OPAQUE)) if program.root_block is not None else FuseKind.OPAQUE
             here = _Call(binding, kind, _rearranges(program), "view" in program.attrs, index=len(made),
                          escapes=not isinstance(binding.var, graph.DataflowVar) or binding.var in escaping, site=site_of(binding))
-            here.alone = boundaries.is_alone(here.site)
             if kind <= FuseKind.INJECTIVE:
                 name = value.args[0].name
                 reads[name] = here.reads = reads.get(name) or _reads(program)
@@ -216,6 +216,10 @@ def _dataflow(mod: IRModule, block: graph.DataflowBlock, escaping: set[graph.Var
                 producer.users.append(here)
         if here is not None:
             made[binding.var] = here
+    program_of = lambda call: call and mod[call.binding.value.args[0]]
+    for here in made.values():
+        here.around = boundaries.around(program_of(here), [program_of(p) for p in here.producers], [program_of(u) for u in here.users])
+        here.alone = boundaries.is_alone(here.site, here.around)
     return list(made.values())
 
 

@@ -94,7 +94,7 @@ class _PinNodes(GraphRewriter):
         assert isinstance(func, tir.PrimFunc)
         times = {way: Later(lambda way=way: expected(func, setting, constants, packed=way == AS_SCHEDULED)) for way in (AS_SCHEDULED, AS_GIVEN)}
         return self.choosing.decide(node, f"weights of kernel {name}", times if func.root_block is not None else dict.fromkeys(times), AS_SCHEDULED,
-                                    "packing") == AS_SCHEDULED
+                                    "packing", self.choosing.programs(func, *constants)) == AS_SCHEDULED
 
     def pinned_program(self, name: str, wanted: Attrs, node: str) -> graph.GlobalVar:
         """A copy of the program with these decisions."""
