@@ -513,9 +513,9 @@ class _Tune:
         given = None if is_list else _as_tuned(model, example_inputs, dynamic)
         names = known.wanted(options.choose("libraries", libraries))
         with options.override(libraries="off"):
-            return tune_tasks(model if is_list else None, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db, builder=builder, runner=runner,
-                              seed=seed, watch=watch, mod=given, sizes=sizes, postprocessors=postprocessors, mutators=mutators, libraries=names,
-                              target=target, begun=begun, graphs=graphs)
+            return tune_tasks(model if is_list else None, threads=threads, seconds=seconds, trials=trials, space=space, search=search, db=db,
+                              builder=builder, runner=runner, seed=seed, watch=watch, mod=given, sizes=sizes, postprocessors=postprocessors,
+                              mutators=mutators, libraries=names, target=target, begun=begun, graphs=graphs)
 
     def tasks(self, model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, dynamic: Any = None,
               sizes: Any = None) -> list[Task]:

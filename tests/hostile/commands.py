@@ -73,9 +73,11 @@ OPTIONS: dict[str, dict[str, list]] = {
     "tune": {"": FILES, "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--trials": NUMBERS, "--sizes": SIZES, "--db": DATABASES,
              "--space": TEXTS, "--search": TEXTS, "--target": TARGETS, "--threads": NUMBERS, "--fix": SIZES, "--dim": SIZES, "--accuracy": TEXTS,
              "--seed": NUMBERS, "--libraries": LIBRARIES, "--runner": ADDRESSES, "--tracker": ADDRESSES, "--device": TEXTS, "--report": WRITTEN,
+             "--graphs": NUMBERS,
              "--json": FLAG},
     "serve-tracker": {"--host": TEXTS, "--port": NUMBERS},
-    "serve-runner": {"--host": TEXTS, "--port": NUMBERS, "--tracker": TEXTS, "--device": TEXTS},  # without a key, so that none of them begins to serve
+    "serve-runner": {"--host": TEXTS, "--port": NUMBERS, "--tracker": TEXTS, "--device": TEXTS, "--target": TEXTS,
+                     "--on": TEXTS},  # without a key, so that none of them begins to serve
     "web": {"": FILES, "--output": FOLDERS, "--title": TEXTS, "--kind": [*TEXTS, "picture", "numbers"], "--labels": FILES,
             "--tokenizer": FILES, "--template": TEXTS, "--sample": FILES, "--bgr": FLAG, "--size": NUMBERS, "--rate": NUMBERS, "--window": NUMBERS,
             "--overlap": NUMBERS,

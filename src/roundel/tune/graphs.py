@@ -76,8 +76,8 @@ class Way:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was found: ``records`` of places, ``changes`` in words, ``ratios`` of the fastest model to the untuned one by round (nothing where that stays), how many models
-    were ``measured`` of how many that were ``prepared``."""
+    """What was found: ``records`` of places, ``changes`` in words, ``ratios`` of the fastest model to the untuned one by round (nothing where that stays),
+    how many models were ``measured`` of how many that were ``prepared``."""
 
     records: tuple[ChoiceRecord, ...] = ()
     changes: tuple[str, ...] = ()

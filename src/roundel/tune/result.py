@@ -113,8 +113,10 @@ class Result:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         before, after = self.model_ms()
+        graph = self.chosen.as_dict() if self.chosen is not None else None
         return {"tasks": [asdict(r) | {"gain": r.gain} for r in self.rows], "default_ms": before, "best_ms": after, "gain": self.gain,
-                "model_gain": self.model_gain, "graph": self.chosen.as_dict() if self.chosen is not None else None, "paths": [asdict(c) for c in self.paths], "trials": sum(r.trials for r in self.rows), "seconds": self.seconds,
+                "model_gain": self.model_gain, "graph": graph, "paths": [asdict(c) for c in self.paths],
+                "trials": sum(r.trials for r in self.rows), "seconds": self.seconds,
                 "database": str(self.database) if self.database else None, "interrupted": self.was_interrupted}
 
     def __str__(self) -> str:

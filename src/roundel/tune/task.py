@@ -79,7 +79,8 @@ def tasks(mod: IRModule | tir.PrimFunc | te.Tensor, *, target: TargetLike | None
 
     ``mod``: a module with graph functions, one of tensor programs, one tensor program, or a tensor expression (its result, with the inputs found from
     there). ``sizes``: values of symbolic sizes to tune for: a mapping such as ``{"seq": [17, 128]}``, or a list of mappings; a pair of a mapping
-    and a number is one with its weight. ``records``: measurements of the choices of a graph, which decide what programs there are. Programs that are scheduled, that have pinned decisions or that only Python can run are no tasks.
+    and a number is one with its weight. ``records``: measurements of the choices of a graph, which decide what programs there are. Programs that are
+    scheduled, that have pinned decisions or that only Python can run are no tasks.
     Raises RoundelError.
     """
     machine = Target(target) if target is not None else None
