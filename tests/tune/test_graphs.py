@@ -63,7 +63,6 @@ def search(database, monkeypatch, seconds, most=8):
         return found
 
     monkeypatch.setattr(graphs, "MOST_WAYS", 16)
-    monkeypatch.setattr(Graphs, "_compiling", 0.0, raising=False)
     monkeypatch.setattr(Graphs, "_prepared", prepared)
     monkeypatch.setattr(Graphs, "_opened", lambda self, way: Imagined(way, lambda d: seconds(self, d)))
     return Graphs(Whole(Layer, Target.host(), 1, {}), [({}, 1.0)], database, most)

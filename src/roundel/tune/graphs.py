@@ -114,6 +114,7 @@ class Graphs:
     ways: dict[frozenset[tuple[str, str]], Way] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)  # of a call of a kernel, by digest,
     _cycles: dict[str, float] = field(default_factory=dict)   # ... and what is expected of it
+    _compiling: float = 0.0                                   # seconds that it takes to compile and open a model
 
     def run(self) -> Chosen:
         """Prepare, measure, and decide. A model that cannot be run with random inputs keeps what the compiler chooses."""
