@@ -144,6 +144,8 @@ REDUCE = {
     "any": (lambda x: (x > 2).any(), X),
     "any dim": (lambda x: (x > 2).any(1), X),
     "all": (lambda x: (x > -2).all(0), X),
+    "all true": (lambda x: torch.ops.aten._is_all_true(x > -2), X),
+    "any true": (lambda x: torch.ops.aten._is_any_true(x > 2), X),
     "var": (lambda x: x.var((0, 1)), X),
     "var biased": (lambda x: x.var(-1, correction=0, keepdim=True), X),
     "std": (torch.std, X),

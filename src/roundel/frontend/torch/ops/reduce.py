@@ -66,12 +66,12 @@ def _arg(node: NodeContext, x: Any, dim: Any = None, keepdim: bool = False) -> A
     return node.make(op, x, axis=dim, keepdims=keepdim)
 
 
-@converter("any", "any.dim", "any.dims")
+@converter("any", "any.dim", "any.dims", "_is_any_true")
 def _any(node: NodeContext, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _logic(node, "max", x, dim, keepdim)
 
 
-@converter("all", "all.dim", "all.dims")
+@converter("all", "all.dim", "all.dims", "_is_all_true")
 def _all(node: NodeContext, x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     return _logic(node, "min", x, dim, keepdim)
 
