@@ -15,12 +15,13 @@ EXACT = {
     "exp10": lambda x: 10.0**x, "expm1": np.expm1, "sinh": np.sinh, "cosh": np.cosh, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
     "asinh": np.arcsinh, "acosh": np.arccosh, "atanh": np.arctanh, "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin,
     "acos": np.arccos, "atan": np.arctan, "lgamma": lambda x: np.where(np.isinf(x), np.inf, scipy.special.gammaln(x)), "erfc": scipy.special.erfc,
+    "exp_flushed": lambda x: np.where(x < -87.3365, 0.0, np.exp(x)),
 }
 RANGES = {
     "exp": (-110, 95), "log": (0, 100), "tanh": (-12, 12), "erf": (-5, 5), "sigmoid": (-100, 100), "exp2": (-155, 130), "exp10": (-46, 40),
     "expm1": (-30, 90), "sinh": (-91, 91), "cosh": (-91, 91), "log2": (0, 100), "log10": (0, 100), "log1p": (-1, 50), "asinh": (-1e4, 1e4),
     "acosh": (1, 50), "atanh": (-1, 1), "sin": (-100, 100), "cos": (-9000, 9000), "tan": (-100, 100), "asin": (-1, 1), "acos": (-1, 1),
-    "atan": (-20, 20), "lgamma": (-30, 60), "erfc": (-5, 10.2),
+    "atan": (-20, 20), "lgamma": (-30, 60), "erfc": (-5, 10.2), "exp_flushed": (-110, 95),
 }
 SPECIAL = np.array(
     [

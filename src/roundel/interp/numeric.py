@@ -37,6 +37,11 @@ def _lgamma(x: float) -> float:
         return math.inf
 
 
+def _exp_flushed(x: Any) -> Any:
+    value = np.exp(x)
+    return np.where(value < np.finfo(value.dtype).tiny, value.dtype.type(0), value)[()]
+
+
 def _sigmoid(x: Any) -> Any:
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small))[()]
@@ -48,6 +53,7 @@ FLOAT: dict[str, Callable] = {  # computed in at least float32
     "sqrt": np.sqrt,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "exp": np.exp,
+    "exp_flushed": _exp_flushed,
     "exp2": np.exp2,
     "exp10": lambda x: np.power(x.dtype.type(10), x),
     "log": np.log,

@@ -138,7 +138,7 @@ class SoftmaxMatMul(OpDef):
         top = te.compute(below, lambda *at: te.max_finite(te.cast(scores[(*at[:-1], n.var, at[-1])], wide), axis=n), "attention_max")
 
         def exponential(*at: Any) -> Any:  # of -infinity it is zero, also where there is nothing else
-            return seen(te.exp(te.cast(scores(*at), wide) - top(*at[:-2], at[-1])), tir.const(0, wide), at)
+            return seen(te.exp_flushed(te.cast(scores(*at), wide) - top(*at[:-2], at[-1])), tir.const(0, wide), at)
 
         exps = te.compute(scores.shape, exponential, "attention_exp")
         total = te.compute(below, lambda *at: te.sum(exps[(*at[:-1], m.var, at[-1])], axis=m), "attention_sum")

@@ -355,7 +355,7 @@ class _Softmax(OpDef):
         axis, wide, name = attrs["axis"] % len(x.shape), te.accumulator(x.dtype), label(self)
         top = reduce_te(x, (axis,), te.max_number, name=name + "_max")
         less = lambda at: te.cast(x(*at), wide) - te.cast(top(*at_reduced(at, (axis,))), wide)
-        exps = te.compute(x.shape, lambda *at: te.exp(less(at)), name + "_exp")
+        exps = te.compute(x.shape, lambda *at: te.exp_flushed(less(at)), name + "_exp")
         return less, exps, reduce_te(exps, (axis,), te.sum, name=name + "_sum"), axis
 
 

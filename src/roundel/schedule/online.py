@@ -74,7 +74,7 @@ class _Online:
         index = start.block.body.indices
         now, then = BufferLoad(top, index), BufferLoad(last, index)
         copy = self.elementwise(start, BufferStore(last, now, index), last.name)
-        ratio = self.elementwise(start, BufferStore(scale, tir.Call("exp", (then - now,), top.dtype), index), scale.name)
+        ratio = self.elementwise(start, BufferStore(scale, tir.Call("exp_flushed", (then - now,), top.dtype), index), scale.name)
         merged = serial(f"{self.first.loop_var.name}_{self.second.loop_var.name}_m", self.first.extent, self.first.loop_var)
         scaled = self.tree.edit({r: self.scaled(r, BufferLoad(scale, at)) for r, at in sums.items()})
         second = scaled.nodes[self.second.token]
@@ -136,7 +136,7 @@ class _Online:
         """``exp(x - T[..])``, or zero by a condition."""
         store = _store(self, realize)
         value = store.value.true_value if type(store.value) is tir.Select and _is_zero(store.value.false_value) else store.value
-        shift = value.args[0] if type(value) is tir.Call and value.op == "exp" else None
+        shift = value.args[0] if type(value) is tir.Call and value.op in ("exp", "exp_flushed") else None
         if type(shift) is not tir.Sub or type(shift.b) is not BufferLoad or shift.b.buffer is not top or not scopes.is_complete(realize.block):
             self.refuse(f"block {realize.block.name} is no exponential of a difference to a maximum")
         if sum(type(n) is BufferLoad and n.buffer is top for n in walk(store.value)) != 1:

@@ -29,7 +29,8 @@ from roundel.ir.tir import (
 )
 
 _INTRINSICS = {
-    "exp": "e ** x", "exp2": "2 ** x", "log": "natural logarithm", "log2": "logarithm to base 2", "log10": "logarithm to base 10",
+    "exp": "e ** x", "exp_flushed": "e ** x, and 0 where that is below the normal numbers",
+    "exp2": "2 ** x", "log": "natural logarithm", "log2": "logarithm to base 2", "log10": "logarithm to base 10",
     "log1p": "log(1 + x), accurate near 0", "expm1": "e ** x - 1, accurate near 0", "sqrt": "square root", "rsqrt": "1 / square root",
     "sin": "sine", "cos": "cosine", "tan": "tangent", "asin": "arcsine", "acos": "arccosine", "atan": "arctangent",
     "sinh": "hyperbolic sine", "cosh": "hyperbolic cosine", "tanh": "hyperbolic tangent",

@@ -393,3 +393,17 @@ def test_either_way_is_had_where_it_is_asked_for(way):
     site = next(c.site for c in prepare(chain(*FEW), pipeline=UNSCHEDULED).choices.made if c.subject.startswith("attention"))
     mod = prepare(chain(*FEW), pipeline=UNSCHEDULED, choices={site: way})
     assert any("softmax_matmul" in name for name in mod.functions) == (way == "by_blocks")
+
+
+def test_masked_scores_leave_no_subnormal_weights():
+    """Masks of -100 would give weights of 1e-44, with which each multiplication takes a hundred cycles on many processors."""
+    x = np.tile(np.linspace(-110.0, -86.0, 48, dtype=F32), (16, 1))
+    x[:, -1] = 0.0
+    whole = lambda bb, x: bb.emit(make("nn.softmax", x, axis=-1))
+    columns = lambda bb, x: bb.emit(make("nn.softmax", x, axis=0))
+    attention = lambda bb, x, v: bb.emit(make("nn.softmax_matmul", bb.emit(make("permute_dims", x)), v))
+    for body, arrays in ((whole, (x,)), (columns, (x.T.copy(),)), (attention, (x, np.eye(48, 16, dtype=F32)))):
+        mod = function([graph.TensorInfo(a.shape, F32) for a in arrays], body)
+        got, want = build_module(mod)["main"](*arrays), interpret(mod)["main"](*arrays)
+        np.testing.assert_allclose(got, want, rtol=1e-6, atol=2 * np.finfo(F32).tiny)
+        assert not ((got != 0) & (np.abs(got) < np.finfo(F32).tiny)).any()

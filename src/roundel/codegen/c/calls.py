@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ...ir import escape, tir
 from ...ir.dtype import DType
 from ..expand.convert import narrow, widen
-from ..expand.math import EXPANSIONS
+from ..expand.math import COMPOSED, EXPANSIONS, expand_call
 from ..storage import element_bytes, is_packed
 from ..writes import writes
 from . import instructions, prelude, vectors
@@ -86,6 +86,11 @@ def _library(w: Writer, e: tir.Call) -> str:
     if e.op in ("floor", "ceil", "trunc", "round", "nearbyint"):
         return args[0]  # an integer is its own floor
     raise w.fail(f"{e.op} of {e.dtype} is not defined", e, "cast to a float first")
+
+
+@writes(CALLS, *COMPOSED)
+def _composed(w: Writer, e: tir.Call) -> str:
+    return w.value(expand_call(e))
 
 
 @writes(CALLS, "exp10")

@@ -44,9 +44,10 @@ def scaled(p: Expr, shifted: Expr, scales: bool) -> Expr:
     return p * power_of_two(half) * power_of_two(n - half)  # in two factors, so that neither overflows before the product does
 
 
-def exp(x: Expr, scales: bool = False, most: float = 89.0) -> Expr:
-    """e^x; overflows to infinity, underflows through the subnormals to 0. ``most``: x is known to be smaller."""
-    x = at_least(x, -104.0)
+def exp(x: Expr, scales: bool = False, most: float = 89.0, least: float = -104.0) -> Expr:
+    """e^x; overflows to infinity, underflows through the subnormals to 0. ``most``: x is known to be smaller. Of what is below ``least`` it is that of
+    ``least``."""
+    x = at_least(x, least)
     if most >= 89.0:
         x = at_most(x, 89.0)
     if scales:
@@ -56,6 +57,17 @@ def exp(x: Expr, scales: bool = False, most: float = 89.0) -> Expr:
     p = fma(horner(r, _EXP), r * r, r) + number(1.0, x)
     half = power_of_two(n)
     return p * half * half
+
+
+_NORMAL = {32: -87.3365, 64: -708.396}
+"""Of what is smaller the exponential is no normal number, by width."""
+
+
+def exp_flushed(x: Expr, scales: bool = False) -> Expr:
+    """e^x, and 0 where that is subnormal. Many processors take a hundred cycles for each operation with a subnormal operand or result."""
+    least = _NORMAL[x.dtype.bits]
+    value = exp(x, scales, least=least) if x.dtype.bits == 32 else tir.Call("exp", (x,), x.dtype)
+    return where(x < number(least, x), number(0.0, x), value)
 
 
 def exp2(x: Expr, scales: bool = False) -> Expr:

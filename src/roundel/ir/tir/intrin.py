@@ -41,7 +41,7 @@ OPERANDS: dict[str, tuple[str, Callable[[DType], bool]]] = {
 """Kinds of operands: in words, and whether a type is of it."""
 
 _define("neg abs floor ceil trunc round nearbyint sign", 1, operands="number")
-_define("sqrt rsqrt exp exp2 exp10 log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+_define("sqrt rsqrt exp exp_flushed exp2 exp10 log log2 log10 log1p expm1 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
         "erf erfc sigmoid lgamma tgamma", 1, operands="float")
 _define("popcount clz ctz", 1, operands="int")
 _define("bitwise_not", 1, operands="bits")

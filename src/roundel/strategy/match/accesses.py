@@ -168,6 +168,7 @@ _COST = {
     name: 10.0
     for name in (
         "exp",
+        "exp_flushed",
         "log",
         "tanh",
         "erf",
