@@ -64,13 +64,18 @@ def test_a_scale_that_widens_the_result_stays():
     assert calls(_folded(mod)) == ["matmul", "multiply"]
 
 
-def test_a_product_used_twice_keeps_its_weights():
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_product_used_twice_keeps_its_weights(biased):
+    """As before PReLU and x * sigmoid(1.7 x): with other weights beside its own it would be computed twice."""
+
     def body(bb, x):
         y = bb.emit(make("matmul", x, _const(4, 4)))
+        if biased:
+            y = bb.emit(make("add", y, _const(4)))
         return make("add", bb.emit(make("multiply", y, _const(4))), y)
 
     mod = function([graph.TensorInfo((3, 4), "float32")], body)
-    assert calls(_folded(mod)) == ["matmul", "multiply", "add"]
+    assert calls(_folded(mod)) == ["matmul", *["add"] * biased, "multiply", "add"]
 
 
 def test_batch_normalisation_disappears():

@@ -48,8 +48,8 @@ def fold_scale(mod: IRModule) -> IRModule:
     for name in _ANCHORS:
         anchor = is_op(name)(x, weight)
         shifted = commutative("add", anchor, bias)
-        rules.append((commutative("multiply", anchor, scale), lambda m, a=anchor: _scaled(m, a, False)))
-        rules.append((commutative("multiply", shifted, scale), lambda m, a=anchor: _scaled(m, a, True)))
+        rules.append((commutative("multiply", anchor, scale), lambda m, a=anchor: _scaled(m, a)))
+        rules.append((commutative("multiply", shifted, scale), lambda m, a=anchor, b=shifted: _scaled(m, a, b)))
         scaled = commutative("multiply", x, scale)
         fed = is_op(name)(scaled, weight)
         rules.append((fed, lambda m, a=fed: _scaled_before(m, a)))
@@ -103,9 +103,10 @@ def _channel_scale(call: graph.Call, s: np.ndarray) -> np.ndarray | None:
     return flat if matmul else flat.reshape((-1,) + (1,) * (len(w.shape) - 1))
 
 
-def _scaled(m: Match, anchor: Any, shifted: bool) -> Any:
+def _scaled(m: Match, anchor: Any, shifted: Any = None) -> Any:
+    """The anchor with scaled weights; None where something else uses it, or its sum with the bias: both would be computed."""
     call = m.call(anchor)
-    if m.use_count.get(m.captured[anchor], 0) > 1 or call.args[1].data.dtype not in ("float32", "float64"):
+    if any(m.use_count.get(m.captured[p], 0) > 1 for p in (anchor, shifted) if p is not None) or call.args[1].data.dtype not in ("float32", "float64"):
         return None
     s = m[scale].data.numpy()
     along = _channel_scale(call, s)
@@ -114,7 +115,7 @@ def _scaled(m: Match, anchor: Any, shifted: bool) -> Any:
     w = call.args[1].data.numpy()
     m.origin = anchor  # not the multiplication, which goes
     new = call.replace(args=(call.args[0], graph.Constant.of((w * along).astype(w.dtype)), *call.args[2:]))
-    if not shifted:
+    if shifted is None:
         return new
     return make("add", new, graph.Constant.of((m[bias].data.numpy() * s).astype(w.dtype)))
 
