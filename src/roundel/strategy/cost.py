@@ -23,7 +23,8 @@ import numpy as np
 from ..ir import tir
 from ..target import Target
 from ..target.target import L2, L3, MEMORY
-from .nest import Nest, chosen, differs, least, most
+from .neighbours import neighbours
+from .nest import Beside, Nest, chosen, differs, least, most
 from .statements import LANES, UNROLLED, Column, Loop, Operation, Statement, Touch, number, statements
 
 NEAR = 8          # elements between neighbours, no more than there are lanes, up to which a few vectors hold all lanes
@@ -32,6 +33,7 @@ STEP = 3.0        # instructions that count an iteration and ask for the next on
 LATENCIES = 2.0   # one after another to start and end a reduction in registers
 FOLDED = 2.0      # instructions for each halving of the lanes of a vector of partial sums: a shuffle, an addition
 PART = 2.0        # ... for each of several such vectors
+ROWS = 2          # written at a time, whose lines come as fast as those of one
 SPILLED = 1.3     # times the loads of what neighbours would share, where registers cannot hold it
 
 
@@ -46,9 +48,9 @@ def expected_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]
     threads = target.cores if cores is None else cores
     total = 0.0
     regions = set()
-    for _, group in groupby(statements(func, target, sizes or {}), key=lambda s: s.place or id(s)):
-        beside = tuple(group)
-        spent, found = float(np.max(cycles(target, *beside))), beside[0]
+    groups = [tuple(group) for _, group in groupby(statements(func, target, sizes or {}), key=lambda s: s.place or id(s))]
+    for beside, others in zip(groups, neighbours([(b[0].place, *nest_of(target, b)) for b in groups]), strict=True):
+        spent, found = float(np.max(cycles(target, *beside, others=others))), beside[0]
         if (part := found.part(threads)) < 1:
             spent *= part
             regions.add(found.region)
@@ -71,21 +73,46 @@ def least_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | 
     return float(together(target, total, *traffic_cycles(target, [sum(n for n in given if n > room) for room in capacities(target)])))
 
 
-def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = ()) -> Column:
+def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = (), others: Beside | None = None) -> Column:
     """Of all iterations of a statement, or of several that follow each other in one innermost loop, on one core. ``pieces``: the statement in
-    parts whose tiles have one size each, where an axis is no whole number of tiles."""
+    parts whose tiles have one size each, where an axis is no whole number of tiles. ``others``: what else the program does (None: nothing)."""
     spent = sum(working(target, [s]) for s in pieces) if pieces else working(target, beside)
-    moved = traffic(target, *beside)
+    moved = traffic(target, *beside, others=others)
     made = min(s.share for s in beside)  # of the iterations of the loops that they share
     return made * (spent if moved is None else together(target, spent, *traffic_cycles(target, moved)))
 
 
-def traffic(target: Target, *beside: Statement, gradual: bool = False) -> list[Column] | None:
-    """Bytes that cross into each cache; None where everything is in registers. ``gradual`` as for `Nest.traffic`."""
-    touches = [t for s in beside for t in (*s.touches, *([s.result] if s.result else [])) if not t.register]
-    operands = list({(t.buffer, *((n, *_hashable(steps)) for n, steps in t.operand.sides)): t.operand for t in touches}.values())
-    if not operands:
+def traffic(target: Target, *beside: Statement, gradual: bool = False, others: Beside | None = None) -> list[Column] | None:
+    """Bytes that cross into each cache, as many as take their time beside multiply-adds; None where everything is in registers. ``gradual`` as for
+    `Nest.traffic`, ``others`` as for `cycles`."""
+    nest, touches = nest_of(target, beside)
+    ways = (0, target.l2_bytes // target.l2_ways, 0)  # the first is small, the last spreads its lines
+    if not touches:
         return None
+    if any(s.accumulates for s in beside):
+        return nest.traffic(capacities(target), ways, gradual, others)
+    return nest.traffic(capacities(target), ways, True, others, _plain(target, nest, touches, others), between_calls=True)
+
+
+def _plain(target: Target, nest: Nest, touches: Sequence[Touch], others: Beside | None) -> list[list[float]]:
+    """How much longer lines of each operand take to come into each cache where nothing is summed than beside multiply-adds: what was measured for reading
+    and writing from end to end. Rows of which several are written at a time, while nothing comes from so far that is read, wait line by line: a
+    transposition's second group of rows took four times as long a line as one that writes its rows in turn."""
+    below = nest.boxes()
+    scattered = [t.is_store and all(np.min(of[k][0]) > ROWS for of in below[-2:]) for k, t in enumerate(touches)]
+    out = []
+    for (level, beside), room in zip(_beside(target), capacities(target), strict=True):
+        stored = target.stored_per_cycle(level) / target.bytes_per_cycle(level)
+        near = level != L2 and others is not None and not any(n for n, t in zip(others.left(0, room), touches, strict=True) if not t.is_store)
+        late = min(stored, target.scattered_share) if near else stored
+        out.append([beside / (1.0 if not t.is_store else late if rows else stored) for t, rows in zip(touches, scattered, strict=True)])
+    return out
+
+
+def nest_of(target: Target, beside: Sequence[Statement]) -> tuple[Nest, list[Touch]]:
+    """The loops around statements that follow each other in one innermost loop, with what they touch in memory; for each operand one of its touches."""
+    touches = [t for s in beside for t in (*s.touches, *([s.result] if s.result else [])) if not t.register]
+    operands = {(t.buffer, *((n, *_hashable(steps)) for n, steps in t.operand.sides)): t for t in touches}
     bodies = [_Body(s, target) for s in beside]
     around = max((b.around for b in bodies), key=len)
     inside: dict[Any, Column] = {}
@@ -95,8 +122,8 @@ def traffic(target: Target, *beside: Statement, gradual: bool = False) -> list[C
             own[loop.axis] = own.get(loop.axis, 1) * loop.extent
         for axis, extent in own.items():  # some of these loops are around several statements
             inside[axis] = most(inside.get(axis, 1), extent)
-    ways = (0, target.l2_bytes // target.l2_ways, 0)  # the first is small, the last spreads its lines
-    return Nest([(x.axis, x.extent) for x in around if differs(x.extent, 1)], operands, inside).traffic(capacities(target), ways, gradual)
+    loops = [(x.axis, x.extent) for x in around if differs(x.extent, 1)]
+    return Nest(loops, [t.operand for t in operands.values()], inside), list(operands.values())
 
 
 def _hashable(steps: Mapping[Any, Any] | None) -> list[Any]:
@@ -148,8 +175,12 @@ def capacities(target: Target) -> tuple[float, float, float]:
 
 def traffic_cycles(target: Target, crossing: Sequence[Column]) -> list[Column]:
     """Cycles for the bytes that cross into the first, second and third cache."""
-    beside = ((L2, target.l2_beside), (L3, target.l3_beside), (MEMORY, target.memory_beside))
-    return [n / (share * target.bytes_per_cycle(level)) for n, (level, share) in zip(crossing, beside, strict=True)]
+    return [n / (share * target.bytes_per_cycle(level)) for n, (level, share) in zip(crossing, _beside(target), strict=True)]
+
+
+def _beside(target: Target) -> tuple[tuple[int, float], ...]:
+    """The levels that data come from, and the share of the rate of each beside multiply-adds."""
+    return (L2, target.l2_beside), (L3, target.l3_beside), (MEMORY, target.memory_beside)
 
 
 def together(target: Target, *times: Column) -> Column:

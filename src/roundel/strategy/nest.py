@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -49,16 +49,16 @@ class Operand:
 
     def box(self, inner: Mapping[Any, Column]) -> tuple[Column, Column, int]:
         """Pieces of the box in memory, bytes of the lines of each, and what divides the distances between them (0: there is one)."""
-        return self._box([_touched(side, inner) for side in self.sides])
+        return self._box([touched_places(side, inner) for side in self.sides])
 
     def boxes(self, axes: Sequence[Any], swept: Sequence[Mapping[Any, Column]]) -> list[tuple[Column, Column, int]]:
         """The box below each of the loops over ``axes`` and below none, the outermost first; ``swept`` are the extents of the loops inside of each. It is
         another one than below the loop inside only if the operand moves with the loop, and so are its sides."""
-        touched = [_touched(side, swept[-1]) for side in self.sides]
+        touched = [touched_places(side, swept[-1]) for side in self.sides]
         found = [self._box(touched)]
         for axis, inner in zip(reversed(axes), reversed(swept[:-1]), strict=True):
             if axis in self.axes:
-                touched = [_touched(side, inner) if side[1] and axis in side[1] else n for side, n in zip(self.sides, touched)]
+                touched = [touched_places(side, inner) if side[1] and axis in side[1] else n for side, n in zip(self.sides, touched)]
                 found.append(self._box(touched))
             else:
                 found.append(found[-1])
@@ -101,7 +101,7 @@ class Operand:
         return out
 
 
-def _touched(side: tuple[int, Mapping[Any, int] | None], inner: Mapping[Any, Column]) -> Column:
+def touched_places(side: tuple[int, Mapping[Any, int] | None], inner: Mapping[Any, Column]) -> Column:
     """How many places of a dimension loops with these extents meet."""
     extent, steps = side
     return extent if steps is None else _places(steps, inner, extent) if steps and extent != 1 else 1
@@ -138,6 +138,19 @@ def chosen(condition: Column, a: Column, b: Column) -> Column:
     return np.where(condition, a, b) if any(isinstance(x, np.ndarray) for x in (condition, a, b)) else a if condition else b
 
 
+Lines = Sequence[Sequence[Column]]  # bytes, for each loop and operand
+
+
+class Beside(Protocol):
+    """What other statements of a program do to the caches that a nest uses. Depths count loops: below ``depth`` of them."""
+
+    def needed(self, depth: int) -> float:
+        """Bytes that the others touch in one iteration of so many loops, beyond what the nest itself touches."""
+
+    def left(self, depth: int, capacity: float) -> Sequence[float]:
+        """The share of what each operand touches that no earlier statement has left in a cache of that capacity."""
+
+
 @dataclass(frozen=True)
 class Nest:
     """``loops``: axis and extent of each, the outermost first; ``operands``: what they read and write; ``inside``: extents, by axis, of
@@ -147,41 +160,50 @@ class Nest:
     operands: Sequence[Operand]
     inside: Mapping[Any, Column]
 
-    def traffic(self, capacities: Sequence[float], ways: Sequence[int], gradual: bool = False) -> list[Column]:
-        """Bytes that cross into a cache of each capacity (and bytes of a way, 0 where lines are spread otherwise): where everything below the body
-        of a loop fits, that loop brings what it touches once, as its iterations share what they touch together, and each iteration of the
-        loops around brings it anew. What fits as a whole is there already. ``gradual``: of what does not fit, and comes around again and again, a cache
-        keeps the share that it has room for; otherwise nothing, the cautious answer where another decision makes it fit."""
+    def boxes(self) -> list[tuple[tuple[Column, Column, int], ...]]:
+        """What each operand touches (`Operand.box`) below each of the loops and below none, the outermost first."""
         swept = [dict(self.inside)]
         for axis, extent in reversed(self.loops):
             swept.append({**swept[-1], axis: swept[-1].get(axis, 1) * extent})
         swept.reverse()
         axes = [axis for axis, _ in self.loops]
-        boxes = list(zip(*(o.boxes(axes, swept) for o in self.operands), strict=True))
-        touched = [sum(pieces * span for pieces, span, _ in found) for found in boxes]
+        return list(zip(*(o.boxes(axes, swept) for o in self.operands), strict=True))
+
+    def traffic(self, capacities: Sequence[float], ways: Sequence[int], gradual: bool = False, beside: Beside | None = None,
+                weights: Sequence[Sequence[float]] = (), between_calls: bool = False) -> list[Column]:
+        """Bytes that cross into a cache of each capacity (and bytes of a way, 0 where lines are spread otherwise): where everything below the body
+        of a loop fits, that loop brings what it touches once, as its iterations share what they touch together, and each iteration of the
+        loops around brings it anew. What fits as a whole is there already, from the call before. ``gradual``: of what does not fit, and comes around
+        again and again, a cache keeps the share that it has room for; otherwise nothing, the cautious answer where another decision makes it fit.
+        ``between_calls``: so it does from one call to the next. ``beside``: what else the program does in these loops (None: nothing). ``weights``: what
+        a byte of each operand counts, for each cache (default: 1)."""
+        boxes = self.boxes()
+        lines = [[pieces * span for pieces, span, _ in of] for of in boxes]
+        others = [0.0] * len(boxes) if beside is None else [beside.needed(d) for d in range(len(boxes))]
         trips: list[Column] = [1]
         for _, extent in self.loops:
             trips.append(trips[-1] * extent)
         out = []
-        for capacity, way in zip(capacities, ways, strict=True):
-            rooms = [[o.room(box, way) for box in of] for o, of in zip(self.operands, zip(*boxes, strict=True))] if way else []
-            crowded = [differs(most(room, capacity), capacity) for of in rooms for room in of]
-            if any(crowded):
-                out.append(self._crowded(capacity, rooms, boxes, trips, gradual))
+        for capacity, way, weight in zip(capacities, ways, weights or [[1.0] * len(self.operands)] * len(ways), strict=True):
+            shares = [weight if beside is None else [w * n for w, n in zip(weight, beside.left(d, capacity), strict=True)] for d in range(len(lines))]
+            brought = [[n * share for n, share in zip(of, by, strict=True)] for of, by in zip(lines, shares, strict=True)]
+            rooms = [[o.room(box, way) for o, box in zip(self.operands, of, strict=True)] for of in boxes] if way else lines
+            if way and any(differs(most(room, capacity), capacity) for of in rooms for room in of):
+                out.append(self._crowded(capacity, rooms, lines, brought, others, trips, gradual))
             else:
-                needed = [sum(of) for of in zip(*rooms, strict=True)] if way else touched
-                out.append(_moved(capacity, needed, touched, trips, gradual))
+                needed = [sum(of) + n for of, n in zip(rooms, others, strict=True)]
+                out.append(_moved(capacity, needed, [sum(of) for of in brought], trips, gradual))
+            if between_calls:
+                out[-1] = (1.0 - least(1.0, capacity / (sum(lines[0]) + others[0]))) * out[-1]
         return out
 
-    def _crowded(self, capacity: float, rooms: Sequence[Sequence[Column]], boxes: Sequence[Sequence[Any]], trips: Sequence[Column], gradual: bool) -> Column:
+    def _crowded(self, capacity: float, rooms: Lines, lines: Lines, brought: Lines, others: Sequence[float], trips: Sequence[Column], gradual: bool) -> Column:
         """The same where lines of some operands lie in so few places that these cannot hold them. They push out each other, and of the rest what is in
         these places: it finds as much room as if they were spread."""
-        lines = [[pieces * span for pieces, span, _ in of] for of in zip(*boxes, strict=True)]
         too_many = [[(room > capacity) & (own <= capacity) for room, own in zip(*of, strict=True)] for of in zip(rooms, lines, strict=True)]
-        spread = [sum(chosen(c, own, room) for c, own, room in zip(*at, strict=True))
-                  for at in zip(zip(*too_many, strict=True), zip(*lines, strict=True), zip(*rooms, strict=True), strict=True)]
+        spread = [n + sum(chosen(c, own, room) for c, own, room in zip(*at, strict=True)) for n, *at in zip(others, too_many, lines, rooms, strict=True)]
         return sum(_moved(capacity, [chosen(c, math.inf, n) for c, n in zip(few, spread, strict=True)], own, trips, gradual)
-                   for few, own in zip(too_many, lines, strict=True))
+                   for few, own in zip(zip(*too_many, strict=True), zip(*brought, strict=True), strict=True))
 
 
 def _moved(capacity: float, needed: Sequence[Column], touched: Sequence[Column], trips: Sequence[Column], gradual: bool) -> Column:

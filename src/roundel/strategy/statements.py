@@ -50,7 +50,8 @@ class Loop:
 @dataclass(frozen=True)
 class Touch:
     """A load or store. ``lane``: elements from one lane to the next (None: anywhere). ``moves``: the axes it moves along.
-    ``register``: it is one of the registers' tile. ``steps``: elements that it moves along each axis (None: anywhere)."""
+    ``register``: it is one of the registers' tile. ``steps``: elements that it moves along each axis (None: anywhere). ``first``: where it begins in each
+    dimension."""
 
     operand: Operand
     moves: frozenset[Any]
@@ -60,6 +61,7 @@ class Touch:
     bits: int
     buffer: Any = None
     steps: Mapping[Any, float | None] = field(default_factory=dict)
+    first: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,6 +155,7 @@ class _Site:
     values: Mapping[tir.Var, dict[Any, float] | None]
     first: Mapping[tir.Var, int]  # the values of variables in the first iteration of all loops, where it is not 0
     predicate: tir.Expr           # of the block around it
+    is_network: bool = False      # it is part of an instruction's description: from registers to registers
 
 
 @dataclass
@@ -162,37 +165,39 @@ class _Reader:
     target: Target
     sites: list[_Site] = field(default_factory=list)
     middle: dict[tir.Var, int] = field(default_factory=dict)  # of the values that a loop's variable takes
+    views: dict[tir.Buffer, tir.Buffer] = field(default_factory=dict)  # of private memory, in blocks that an instruction's network computes
 
     def number(self, e: tir.Expr) -> int:
         """The value of an extent."""
         return number(e, self.sizes, self.middle)
 
     def read(self, stmt: Any, loops: tuple[tir.For, ...], values: Mapping[tir.Var, Any] = _NONE, first: Mapping[tir.Var, int] = _NONE,
-             predicate: tir.Expr = _ALWAYS) -> None:
+             predicate: tir.Expr = _ALWAYS, is_network: bool = False) -> None:
         """Find all stores of a statement."""
         kind = type(stmt)
         if kind is tir.For:
             self.middle[stmt.loop_var] = max(1, self.number(stmt.extent) // 2)
             begins = at_first(stmt.min, first, self.sizes)
-            self.read(stmt.body, (*loops, stmt), values, {**first, stmt.loop_var: begins} if begins else first, predicate)
+            self.read(stmt.body, (*loops, stmt), values, {**first, stmt.loop_var: begins} if begins else first, predicate, is_network)
         elif kind is tir.BlockRealize:
             extents = {x.loop_var: self.number(x.extent) for x in loops}
             bound = list(zip((i.var for i in stmt.block.iter_vars), stmt.iter_values, strict=True))
             inner = {**values, **{var: steps(v, values, extents) for var, v in bound}}
             begun = {**first, **{var: at_first(v, first, self.sizes) for var, v in bound}}
+            self.views |= {m.buffer: m.source.buffer for m in stmt.block.match_buffers if m.buffer.scope == "local"}
             if stmt.block.init is not None:
                 self.read(stmt.block.init, self._before(stmt, loops), inner, begun)
-            self.read(stmt.block.body, loops, inner, begun, stmt.predicate)
+            self.read(stmt.block.body, loops, inner, begun, stmt.predicate, is_network or any(m.buffer in self.views for m in stmt.block.match_buffers))
         elif kind is tir.BufferStore:
-            self.sites.append(_Site(loops, stmt, values, first, predicate))
+            self.sites.append(_Site(loops, stmt, values, first, predicate, is_network))
         elif kind is tir.Seq:
             for s in stmt.stmts:
-                self.read(s, loops, values, first, predicate)
+                self.read(s, loops, values, first, predicate, is_network)
         else:
             for name in ("body", "then_case", "else_case"):
                 part = getattr(stmt, name, None)
                 if part is not None:
-                    self.read(part, loops, values, first, predicate)
+                    self.read(part, loops, values, first, predicate, is_network)
 
     def _before(self, realize: tir.BlockRealize, loops: tuple[tir.For, ...]) -> tuple[tir.For, ...]:
         """The loops around an init once it stands in front of what reduces."""
@@ -209,6 +214,9 @@ class _Reader:
         loaded: dict[tir.Buffer, list[tir.Buffer]] = {}
         for site in self.sites:
             loaded.setdefault(site.store.buffer, []).extend(e.buffer for e in _loads(site.store))
+        for view, whole in self.views.items():
+            loaded.setdefault(whole, []).append(view)
+            loaded.setdefault(view, []).append(whole)
         used: set[tir.Buffer] = set()
         left = [b for b in loaded if self.func is None or b in self.func.buffer_params]
         while left:
@@ -370,6 +378,8 @@ class _Accesses:
         made = [self._touch(store, True), *(self._touch(e, False) for e in others)]
         if own and not made[0].register:
             made.append(self._touch(own[0], False))
+        if self.site.is_network:  # its values pass through registers that the stores around it count
+            made = [t for t in made if not t.register]
         return tuple(made)
 
     def _touch(self, e: Any, is_store: bool) -> Touch:
@@ -406,7 +416,8 @@ class _Accesses:
             lane = 1
         element = e.buffer.dtype.storage_bits
         operand = Operand(tuple(reversed(sides)), element / 8, self.reader.target.line_bytes)
-        return Touch(operand, frozenset(moves | around), None if lane is None else int(lane), is_store, register, element, e.buffer, offset)
+        first = tuple(at_first(index, self.site.first, self.reader.sizes) for index in e.indices)
+        return Touch(operand, frozenset(moves | around), None if lane is None else int(lane), is_store, register, element, e.buffer, offset, first)
 
     def _inside(self, e: tir.Expr) -> set[Any]:
         """The axes that an index that is not linear depends on."""
@@ -498,7 +509,7 @@ def instructions(e: tir.Expr, target: Target) -> float:
         return target.division_instructions
     if kind in _CHOICES:
         return 2.0
-    if kind is tir.Cast:
+    if kind in (tir.Cast, tir.Shuffle):
         return 1.0
     if kind is tir.Call and isinstance(e.op, str):
         return float(ELEMENTARY.get(e.op, 1))

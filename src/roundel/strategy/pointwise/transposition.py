@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from ...ir import tir
 from ...ir.dataclass import dataclass
 from ...schedule.schedule import Schedule
 from ...target import Target
-from ..cost import together, traffic, traffic_cycles
-from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, product
+from ..match.accesses import Access, BlockInfo, blocks_of, conditional, product
 from ..parallelism import parallelize
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
-from ..statements import LANES as VECTOR
-from ..statements import UNROLLED, Loop, statement_of
 from .elementwise import MOVES
 
 TYPES = tuple(f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64) if (kind, bits) != ("float", 8)) + ("bfloat16",)
@@ -71,7 +65,7 @@ def transposition(program: Program) -> Iterator[Sketch]:
         _schedule(sch, found, lanes, target)
         return Applied(sch, decisions={"lanes": lanes[0]})
 
-    yield Sketch("transposition", start, scheduled, beside=lambda: expected_cycles(found, lanes, target))
+    yield Sketch("transposition", start, scheduled)
 
 
 def find(info: BlockInfo) -> Transposed | None:
@@ -111,18 +105,6 @@ def _moving(rows: int, columns: int, lanes: tuple[int, ...], target: Target) -> 
     tiles = whole_rows * whole_columns / n * (n.bit_length() + 1.0) / target.fma_ports
     rest = [(rows - whole_rows, columns), (whole_rows, columns - whole_columns)]
     return tiles + sum(_moving(*r, smaller, target) for r in rest if min(r) > 0)
-
-
-def expected_cycles(t: Transposed, lanes: tuple[int, ...], target: Target) -> float:
-    """Of the whole program: what moves the elements of each matrix, and the bytes that cross into the caches meanwhile."""
-    axes, n = t.info.block.iter_vars, lanes[0]
-    extents = [extent_of(a) or ASSUMED for a in axes]
-    first, second = (t.read, t.write) if sweeps_writes(t, n, target) else (t.write, t.read)
-    loops = [Loop(k, extents[k]) for k in range(len(axes)) if k not in (first, second)]
-    loops += [Loop(first, -(-extents[first] // n)), Loop(second, -(-extents[second] // n)), Loop(t.read, n, UNROLLED), Loop(t.write, n, VECTOR)]
-    moved = traffic(target, replace(statement_of(t.info.block, t.write, target), loops=tuple(loops)))
-    spent = _moving(*t.extents, lanes, target) * product([extents[k] for k in range(len(axes)) if k not in (first, second)], 1)
-    return float(np.max(spent if moved is None else together(target, spent, *traffic_cycles(target, moved))))
 
 
 def begin_at_lines(t: Transposed, target: Target) -> bool:

@@ -152,7 +152,7 @@ def _cycles(stages: Stages, t: Columns, pairs: int, lanes: int, target: Target) 
     sums = _summing(stages.result, lanes, target) + spatial_cycles(stages.store, target, {stages.result.stores[0].buffer})
     moved = sum(product([number(n, {}) for n in b.shape], 1) * b.dtype.storage_bits / 8 for b in (c.vector.buffer, c.broadcast.buffer))
     *near, memory = traffic_cycles(target, [moved * (moved > room) for room in capacities(target)])
-    beside = np.maximum(products * steps * others * columns, max(near))  # a panel is fetched from the caches beside the products of the one before
+    beside = together(target, products * steps * others * columns, *near)  # a panel is fetched from the caches beside the products of the one before
     return together(target, beside, memory) + sums
 
 
