@@ -164,4 +164,4 @@ def test_candidates_of_grouped_channels_are_expected_to_take_what_their_schedule
         lanes = choice["lanes"] * choice["vectors"]
         assert choice["vector"] != 2 or width % lanes == 0  # no tile has lanes of two groups
         scheduled = expected_cycles(sketch.schedule(choice).func, FIXED, cores=1)
-        assert scheduled / 2 < sketch.expected(choice) < 2 * scheduled
+        assert scheduled / 2 < sketch.expected(choice) < 2.5 * scheduled  # (a result that no cache holds is judged more cautiously before)

@@ -11,9 +11,13 @@ from roundel.ir.attrs import Attrs
 from roundel.ops import make
 from roundel.strategy import choose
 from roundel.strategy.choose import proposals
+<<<<<<< HEAD
 from roundel.strategy.cost import expected_cycles, working
 from roundel.strategy.statements import statements
 from roundel.strategy.transform import winograd_cycles
+=======
+from roundel.strategy.cost import expected_cycles
+>>>>>>> 9ee9379b (Workers look for work for a while after a run too; borders of small windows are split until no guard is left inside; tests and what changed)
 from roundel.target import Target
 
 
@@ -28,9 +32,8 @@ def winograd(channels, size, tile, lanes, results=None):
 @pytest.mark.parametrize("machine", ["znver5", "x86-64-v3", "neoverse-n1"])
 @pytest.mark.parametrize("tile", [2, 4])
 @pytest.mark.parametrize(("channels", "size"), [(64, 56), (256, 14), (512, 7)])
-def test_it_is_expected_to_take_what_its_schedule_takes(channels, size, tile, machine, monkeypatch):
-    """But for what the stages pass on to each other: statements of a scheduled program are judged each by itself, and do not tell."""
-    monkeypatch.setattr(winograd_cycles, "_passed_on", lambda *given: 0.0)
+def test_it_is_expected_to_take_what_its_schedule_takes(channels, size, tile, machine):
+    """With what the stages pass on to each other."""
     target = Target(machine)
     found = next(a for a in choose(winograd(channels, size, tile, target.lanes("float32")), target, (1, 2)) if a.fits)
     assert found.name == "winograd"
