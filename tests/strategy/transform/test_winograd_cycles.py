@@ -11,13 +11,8 @@ from roundel.ir.attrs import Attrs
 from roundel.ops import make
 from roundel.strategy import choose
 from roundel.strategy.choose import proposals
-<<<<<<< HEAD
 from roundel.strategy.cost import expected_cycles, working
 from roundel.strategy.statements import statements
-from roundel.strategy.transform import winograd_cycles
-=======
-from roundel.strategy.cost import expected_cycles
->>>>>>> 9ee9379b (Workers look for work for a while after a run too; borders of small windows are split until no guard is left inside; tests and what changed)
 from roundel.target import Target
 
 
