@@ -70,6 +70,27 @@ def tiles_in_two_loops(A: T.Buffer((47, 24), "float32"), B: T.Buffer((47, 24), "
                         B[i * 4 + r, j * 16 + c] = A[i * 4 + r, j * 16 + c] + T.float32(1)
 
 
+@T.prim_func
+def sums_of_columns(A: T.Buffer((48, 32), "float32"), B: T.Buffer((32, 32), "float32"), C: T.Buffer((48, 24), "float32")):
+    for tile in T.parallel(24):
+        S = T.allocate((4, 16), "float32", "local")
+        for k in range(32):
+            for r in T.unroll(4):
+                for c in T.vectorized(16):
+                    S[r, c] = S[r, c] + A[tile // 2 * 4 + r, k] * B[k, tile % 2 * 16 + c]
+        for r in T.unroll(4):
+            for c in T.vectorized(16):
+                if tile % 2 * 16 + c < 24:
+                    C[tile // 2 * 4 + r, tile % 2 * 16 + c] = S[r, c]
+
+
+def test_sums_stand_once_where_only_what_stores_them_has_guards():
+    body = partition_loops(IRModule({"main": sums_of_columns}))["main"].body
+    assert [n.extent.value for n in walk(body) if type(n) is tir.For and n.kind is tir.ForKind.SERIAL] == [32]
+    stored = [n for n in walk(body) if type(n) is tir.If]
+    assert len(stored) == 2 and stored[0].else_case is not None  # one version without the guard, and one with it
+
+
 def _asked(stmt, values, found):
     """Appends for each run of an unrolled loop whether a condition between its iterations is left."""
     kind = type(stmt)
@@ -108,9 +129,15 @@ def _guarded(rng):
     rng.shuffle(kept)
     where, kind = f"{row} * {high} + r, {column} * {wide} + c", rng.choice(["parallel", "serial"])
     around = [f"for t in T.{kind}({across * down}):"] if fused else [f"for j in T.{kind}({across}):", f"for i in range({down}):"]
-    around += [f"for r in T.unroll({high}):", f"for c in T.{rng.choice(['vectorized', 'serial'])}({wide}):", f"if {' and '.join(kept)}:"]
-    lines = [*around, f"B[{where}] = A[{where}] + T.float32(1)"]
-    body = "\n".join("    " * (k + 1) + line for k, line in enumerate(lines))
+    inside = [f"for r in T.unroll({high}):", f"for c in T.{rng.choice(['vectorized', 'serial'])}({wide}):"]
+    nested = lambda depth, lines: [(depth + k, line) for k, line in enumerate(lines)]
+    lines, depth, one = nested(1, around), 1 + len(around), "T.float32(1)"
+    if rng.random() < 0.4:  # the sums of a long loop, in registers
+        lines += [(depth, f'S = T.allocate(({high}, {wide}), "float32", "local")'), *nested(depth, [*inside, "S[r, c] = T.float32(0)"])]
+        lines += nested(depth, ["for k in range(16):", *inside, "S[r, c] = S[r, c] + T.float32(0.0625)"])
+        one = "S[r, c]"
+    lines += nested(depth, [*inside, f"if {' and '.join(kept)}:", f"B[{where}] = A[{where}] + {one}"])
+    body = "\n".join("    " * k + line for k, line in lines)
     end = fewer["i"] * across if fused else 0
     body += f"\n        if t < {end}:\n            E[t] = T.float32(1)" if fused else ""
     shape = f'T.Buffer(({rows}, {columns}), "float32")'

@@ -10,7 +10,8 @@
 
 A parallel loop, or one with guards that are not linear in the loop variable, is not split. It gets one test per iteration, which chooses
 between two versions of each guarded statement: one without the guards and one with them. Statements beside it that have no guards are not
-duplicated, as long as it is memory and not registers by which they hand values on. A budget of statements bounds the growth of the code.
+duplicated, as long as it is memory and not registers by which they hand values on, or they follow a long loop: what stores a tile of sums asks by
+itself, and the loop stands once. A budget of statements bounds the growth of the code.
 
 Two annotations (``ir.annotations``) steer this. A loop with ``edge`` is itself split where its guards demand it, and the loops around it stay
 whole. In the remainder of a loop nest over a ``window``, the loops inside are split again, and a loop of few iterations whose guards differ
@@ -20,7 +21,8 @@ a guard between the rows of a register tile costs more than all of the tile's ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import field, replace
 from math import inf
 from types import MappingProxyType
@@ -70,6 +72,12 @@ class _Cut:
         """Whether a statement has one of the guards."""
         return any(c in self.value for c in _conditions(stmt))
 
+    def without(self, conditions: Set[tir.Expr]) -> _Cut:
+        """The same without some of the conditions on which it has a test."""
+        test = {t: [c for c in held if c not in conditions] for t, held in self.test.items()}
+        asked = {c for held in self.test.values() for c in held if c in conditions}
+        return replace(self, test={t: held for t, held in test.items() if held}, value={c: v for c, v in self.value.items() if c not in asked})
+
     def of(self, stmt: tir.Stmt) -> _Cut:
         """The same, with only those tests on which a guard of the statement depends."""
         here = set(_conditions(stmt))
@@ -88,6 +96,8 @@ class _Partition(StatementRewriter):
             return self.whole(loop)
         inner = {n.loop_var: n for n in statements(loop.body) if type(n) is tir.For}
         cut = self.find(loop, inner)
+        if loop.kind is not tir.ForKind.SERIAL:
+            cut = cut.without(_at_ends(loop.body))
         linear = loop.kind is tir.ForKind.SERIAL and not cut.test
         if not cut.value or (not linear and not inner):
             return self.whole(loop)
@@ -95,6 +105,25 @@ class _Partition(StatementRewriter):
             with inside(self.analyzer, loop):
                 return loop.replace(body=self.chosen(loop, loop.body, cut))
         return self.split(loop, cut) if self.affords(loop.body, 2) else self.whole(loop)
+
+    @on(tir.Seq)
+    def _seq(self, seq: tir.Seq) -> tir.Stmt:
+        """What follows a long loop has a test of its own."""
+        ends = {id(s) for s in _ends(seq)}
+        return tir.seq(*(self.tested(s) if id(s) in ends else self.rewrite(s) for s in seq.stmts))
+
+    def tested(self, stmt: tir.Stmt) -> tir.Stmt:
+        """A statement of unrolled loops without its guards where they all hold, and with them elsewhere."""
+        inner = {n.loop_var: n for n in statements(stmt) if type(n) is tir.For}
+        value, tests = {}, []
+        for c in dict.fromkeys(_conditions(stmt)):
+            box = interval(SLACK[type(c)](c), _closure(free_vars(c), inner), self.analyzer) if type(c) in SLACK and c.is_index else None
+            if box is not None and free_vars(box[0]).isdisjoint(inner):
+                tests.append(self.analyzer.simplify(box[0] >= 0))
+                value[c] = True
+        if not value or not self.affords(stmt, 1):
+            return self.rewrite(stmt)
+        return tir.If(tir.logical_and(*dict.fromkeys(tests)), self.under(stmt, value), self.rewrite(stmt))
 
     def affords(self, stmt: tir.Stmt, copies: int) -> bool:
         """Whether the budget allows more copies of a statement; if so, they are deducted from it."""
@@ -259,6 +288,21 @@ class _Partition(StatementRewriter):
 def _in_registers(scope: tir.Stmt) -> bool:
     """Whether a scope allocates registers; a test between the statements that use them would force them into memory."""
     return type(scope) in (tir.Allocate, tir.DeclBuffer) and scope.buffer.scope == "local"
+
+
+def _ends(seq: tir.Seq) -> list[tir.Stmt]:
+    """The statements of unrolled loops behind the last long loop: what becomes of a tile when its sums are done."""
+    long = [k for k, s in enumerate(seq.stmts) if _iterations(s) >= MANY]
+    rest = seq.stmts[long[-1] + 1 :] if long else ()
+    straight = all(n.kind is not tir.ForKind.SERIAL for s in rest for n in statements(s) if type(n) is tir.For)
+    return [s for s in rest if type(s) is tir.For] if straight else []
+
+
+def _at_ends(stmt: tir.Stmt) -> set[tir.Expr]:
+    """The conditions that only such statements have."""
+    ends = Counter(c for seq in statements(stmt) if type(seq) is tir.Seq for s in _ends(seq) for c in _conditions(s))
+    everywhere = Counter(_conditions(stmt)) if ends else ends
+    return {c for c, n in ends.items() if everywhere[c] == n}
 
 
 def _worth_entering(loop: tir.For, cut: _Cut) -> bool:
