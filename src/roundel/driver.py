@@ -90,7 +90,7 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, integer_products, scale_sums, precision, strassen,
+    libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, scale_sums, integer_products, precision, strassen,
     eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify, eliminate_dead_code, shared_bytes,
     grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]

@@ -28,7 +28,7 @@ def _by(name: str) -> Combine:
     return combine
 
 
-for _name, _lanes, _needs in (("llvm.x86.avx512.pmaddw.d.512", 16, "avx512bw"), ("llvm.x86.avx2.pmadd.wd", 8, "avx2")):
+for _name, _lanes, _needs in (("llvm.x86.avx512.pmaddw.d.512", 16, "avx512bw"), ("llvm.x86.avx2.pmadd.wd", 8, "avx2"), ("llvm.x86.sse2.pmadd.wd", 4, "sse2")):
     define_meaning(_name, _meaning)
     for _data in ("uint8", "int8", "int16"):
         dot(f"{_needs}.", _by(_name), _lanes, 2, (_data, "int16" if _data == "int16" else "int8", "int32"), (_needs,),

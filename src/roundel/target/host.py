@@ -103,8 +103,9 @@ def _named(cpu: str, features: set[str]) -> str:
 
 
 def _nearest(features: set[str]) -> str:
-    """Of the machines whose features are all there the one that has the most; the generic ones are the first of those that have as many."""
-    fitting = [n for n, m in MACHINES.items() if m["triple"].startswith("x86_64") and set(m["features"]) <= features]
+    """Of the machines whose features are all there the one that has the most; the generic ones are the first of those that have as many.
+    SSE2 is part of the architecture."""
+    fitting = [n for n, m in MACHINES.items() if m["triple"].startswith("x86_64") and set(m["features"]) <= {"sse2", *features}]
     return max(fitting, key=lambda n: len(MACHINES[n]["features"]))
 
 

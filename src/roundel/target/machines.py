@@ -14,7 +14,8 @@ from ..ir.dataclass import dataclass
 from .behaviour import IN_ORDER, OUT_OF_ORDER, OUT_OF_ORDER_ARM, PORTABLE, Behaviour
 
 K, M = 1 << 10, 1 << 20
-_V2 = "cx16,popcnt,sse3,sse4.1,sse4.2,ssse3"
+_ALL_X86 = "sse2"  # that have 64 bits
+_V2 = _ALL_X86 + ",cx16,popcnt,sse3,sse4.1,sse4.2,ssse3"
 _V3 = _V2 + ",avx,avx2,bmi,bmi2,f16c,fma,lzcnt,movbe"
 _V4 = _V3 + ",avx512bw,avx512cd,avx512dq,avx512f,avx512vl"
 _ICELAKE = _V4 + ",avx512ifma,avx512vbmi,avx512vbmi2,avx512vnni,avx512bitalg,avx512vpopcntdq,gfni,vaes,vpclmulqdq"
@@ -128,7 +129,7 @@ def _machine(
 # fmt: off
 # name -> fields of Target; the name is also LLVM's name of the CPU unless `cpu` says another
 MACHINES: dict[str, dict[str, Any]] = {
-    "x86-64": _machine(_ANY_X86, _X86, "", 16, 16, 4, 1, 32 * K, 256 * K, 8 * M, 3.0, 15, 25),
+    "x86-64": _machine(_ANY_X86, _X86, _ALL_X86, 16, 16, 4, 1, 32 * K, 256 * K, 8 * M, 3.0, 15, 25),
     "x86-64-v2": _machine(_ANY_X86, _X86, _V2, 16, 16, 4, 1, 32 * K, 256 * K, 8 * M, 3.0, 15, 25),
     "x86-64-v3": _machine(_HASWELL, _X86, _V3, 32, 16, 4, 2, 32 * K, 256 * K, 8 * M, 3.0, 15, 25),
     "x86-64-v4": _machine(_SKYLAKE_SERVER, _X86, _V4, 64, 32, 4, 2, 32 * K, 1 * M, 16 * M, 3.0, 15, 80),

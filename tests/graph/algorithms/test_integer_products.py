@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of 8-bit integers: what is recognised, and that the sums are exact."""
 
+import platform
 import re
 from itertools import pairwise
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from roundel.build.inspect import inspect
-from roundel.driver import build_module, prepare
+from roundel.driver import LOWER, OPTIMIZE, build_module, prepare
 from roundel.graph.algorithms.integer_products import integer_products, quantised_products
 from roundel.interp import interpret
 from roundel.ir import Var, graph
@@ -211,7 +212,7 @@ def test_shapes_as_values_are_passed_over():
 
 
 @pytest.mark.parametrize("cpu, mnemonic", [("neoverse-n1", "sdot"), ("neoverse-v1", "usdot|sdot"), ("znver4", "vpdpbusd"), ("alderlake", "vpdpbusd"),
-                                            ("haswell", "vpmaddwd")])
+                                            ("haswell", "vpmaddwd"), ("x86-64", "pmaddwd"), ("i686", "pmaddwd")])
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 def test_every_machine_sums_by_its_own_instruction(cpu, mnemonic, dtype):
     target = Target(cpu)
@@ -223,7 +224,7 @@ def test_every_machine_sums_by_its_own_instruction(cpu, mnemonic, dtype):
     assert len(re.findall(rf"\b({mnemonic})\b", inspect(made, kernel, target=target).assembly)) > 4
 
 
-@pytest.mark.parametrize("cpu", ["neoverse-n1", "haswell"])
+@pytest.mark.parametrize("cpu", ["neoverse-n1", "haswell", "cortex-a53"])
 @pytest.mark.parametrize("dtype", ["uint8", "int8"])
 @pytest.mark.parametrize("groups, channels, outer, size", [(1, 16, 16, 3), (1, 13, 24, 1), (16, 16, 16, 3)])
 def test_convolutions_on_other_machines_are_exact(cpu, dtype, groups, channels, outer, size):
@@ -235,3 +236,61 @@ def test_convolutions_on_other_machines_are_exact(cpu, dtype, groups, channels, 
 
     mod = function([graph.TensorInfo((1, channels, 5, 4), dtype)], body)
     same_results(mod, prepare(mod, target=Target(cpu)), _numbers(dtype, 1, channels, 5, 4), rtol=0, atol=0)
+
+
+def _quantised_net():
+    """Two convolutions, a sum of two tensors, a mean over space and a product of matrices, each of dequantised bytes and quantised again."""
+    scales = lambda *shape: graph.Constant.of(RNG.uniform(0.001, 0.02, shape).astype(np.float32))
+
+    def body(bb, x):
+        emit = lambda *a, **kw: bb.emit(make(*a, **kw))
+
+        def quantised(value, scale, zero):
+            whole = emit("add", emit("round", emit("divide", value, np.float32(scale))), np.float32(zero))
+            q = emit("astype", emit("minimum", emit("maximum", whole, np.float32(0)), np.float32(255)), dtype="uint8")
+            return _dequantised(emit, q, np.uint8(zero), np.float32(scale))
+
+        def weights(*shape):
+            wide = emit("astype", emit("astype", graph.Constant.of(_numbers("int8", *shape)), dtype="int32"), dtype="float32")
+            return emit("multiply", wide, scales(*(shape[:1] if len(shape) > 2 else (1,)), *(1 for _ in shape[1:-1]), *((1,) if len(shape) > 2 else shape[1:])))
+
+        y = z = quantised(x, 0.013, 120)
+        for groups in (1, 24):
+            y = quantised(emit("add", emit("nn.conv2d", y, weights(24, 24 // groups, 3, 3), padding=1, groups=groups), scales(24, 1, 1)), 0.37, 131)
+        y = quantised(emit("add", y, z), 0.41, 7)
+        y = quantised(emit("reshape", emit("mean", y, axis=(2, 3)), graph.ShapeExpr((2, 24))), 0.07, 3)
+        return quantised(emit("add", emit("matmul", y, weights(24, 40)), scales(40)), 0.19, 50)
+
+    return function([graph.TensorInfo((2, 24, 9, 11), "float32")], body)
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="machines of one family run each other's code")
+def test_results_are_those_of_every_machine():
+    """With dot products and fused multiply-adds or without."""
+    mod, x = _quantised_net(), RNG.standard_normal((2, 24, 9, 11)).astype(np.float32)
+    want = build_module(mod)["main"](x)
+    assert len(np.unique(want)) > 20
+    for target in ("x86-64", "llvm -mcpu=x86-64 -vector-width=32"):
+        np.testing.assert_array_equal(build_module(mod, target=target)["main"](x), want)
+
+
+@pytest.mark.parametrize("cpu", ["cortex-a53", "rv64gc"])
+def test_machines_without_an_instruction_sum_whole_floats(cpu):
+    mod, x = _quantised_net(), RNG.standard_normal((2, 24, 9, 11)).astype(np.float32)
+    made = run(mod.replace(attrs=mod.attrs | {"target": Target(cpu)}), OPTIMIZE + LOWER[: LOWER.index(integer_products) + 1])
+    weights = [b.value.args[1].data.numpy() for b in made["main"].body.bindings if getattr(getattr(b.value, "op", None), "name", "") in ("nn.conv2d", "matmul")]
+    assert [w.dtype for w in weights] == [np.float32] * 3
+    assert all((w == np.rint(w)).all() for w in weights)
+    np.testing.assert_array_equal(interpret(made)["main"](x), build_module(mod)["main"](x))
+
+
+@pytest.mark.parametrize("product", ["matmul", "nn.conv2d"])
+def test_sums_that_floats_do_not_hold_are_made_of_parts(product):
+    """All of one sign, so that the sums are the largest there are."""
+    depth = 1024
+    kernel = np.full((depth, 3) if product == "matmul" else (3, depth, 1, 1), 127, np.int32)
+    shape = (2, depth) if product == "matmul" else (2, depth, 2, 1)
+    mod = function([graph.TensorInfo(shape, "uint8")], lambda bb, x: make(product, bb.emit(make("astype", x, dtype="int32")), graph.Constant.of(kernel)))
+    made = integer_products(mod.replace(attrs=mod.attrs | {"target": Target("cortex-a53")}))
+    assert calls(made).count(product) == 2
+    same_results(mod, made, np.full(shape, 255, np.uint8) - (np.arange(depth, dtype=np.uint8) % 3).reshape(-1, *(1 for _ in shape[2:])), rtol=0, atol=0)

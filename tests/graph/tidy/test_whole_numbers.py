@@ -59,3 +59,17 @@ def test_what_may_not_fit_is_converted(low, high):
 
     mod = function([graph.TensorInfo(X.shape, "float32")], body)
     assert calls(simplify(mod)).count("astype") == 2
+
+
+@pytest.mark.parametrize("total", ["sum", "mean"])
+def test_whole_numbers_are_summed_before_they_are_scaled(total):
+    def body(bb, x):
+        emit = lambda *a, **k: bb.emit(make(*a, **k))
+        whole = emit("minimum", emit("maximum", emit("round", x), np.float32(0)), np.float32(255))
+        return emit(total, emit("multiply", emit("subtract", whole, np.float32(3)), np.float32(0.3)), axis=(1,))
+
+    mod = function([graph.TensorInfo((5, 40), "float32")], body)
+    new = simplify(mod)
+    assert calls(new)[-2:] == [total, "multiply"]
+    x = np.random.default_rng(1).uniform(-20, 300, (5, 40)).astype(np.float32)
+    same_results(mod, new, x, rtol=1e-6)

@@ -83,12 +83,25 @@ def _multiply_add(em: Emitter, e: Any) -> str | None:
     if type(b) is tir.Mul:
         other, x, y = em.value(a), em.value(b.a), em.value(b.b)
         x = x if kind is tir.Add else em.op(f"fneg {t} {x}")
-        return em.intrinsic("fmuladd", e.dtype, x, y, other)
+        return multiply_add(em, e.dtype, x, y, other)
     if type(a) is tir.Mul:
         x, y, other = em.value(a.a), em.value(a.b), em.value(b)
         other = other if kind is tir.Add else em.op(f"fneg {t} {other}")
-        return em.intrinsic("fmuladd", e.dtype, x, y, other)
+        return multiply_add(em, e.dtype, x, y, other)
     return None
+
+
+def multiply_add(em: Emitter, dtype: DType, *operands: str) -> str:
+    """``x * y + z`` as one instruction. What a machine without one makes a whole number of goes through float64, whose products of float32 are exact: a sum
+    at the edge between two numbers then becomes the same one everywhere."""
+    if not em.rounds_once or dtype.element != "float32":
+        return em.intrinsic("fmuladd", dtype, *operands)
+    if not em.platform.lacks_multiply_add:
+        return em.intrinsic("fma", dtype, *operands)
+    wide = llvm_type(DType("float64").with_lanes(dtype.lanes))
+    x, y, z = (em.op(f"fpext {llvm_type(dtype)} {v} to {wide}") for v in operands)
+    total = em.op(f"fadd {wide} {em.op(f'fmul {wide} {x}, {y}')}, {z}")
+    return em.op(f"fptrunc {wide} {total} to {llvm_type(dtype)}")
 
 
 # ---- division ----------------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ def _rounded(em: Emitter, e: tir.Call, offset: int, target: DType, added: int = 
     """``_ONES`` and ``added``, an even number, more than a rounded number that is within the type's limits once ``offset`` is added, and then 0 where it
     is NaN."""
     source = e.dtype
-    return em.op(f"fadd {llvm_type(source)} {_clamped(em, em.value(e.args[0]), source, target, offset)}, {_splat_float(_ONES + added, source)}")
+    return em.op(f"fadd {llvm_type(source)} {_clamped(em, em.before_rounding(e.args[0]), source, target, offset)}, {_splat_float(_ONES + added, source)}")
 
 
 def _number(e: tir.Expr) -> float | None:

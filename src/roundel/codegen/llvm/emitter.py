@@ -104,6 +104,13 @@ class Platform:
             return not self.features.isdisjoint(("zfhmin", "zfh"))
         return self.arch in ("aarch64", "arm64")
 
+    @property
+    def lacks_multiply_add(self) -> bool:
+        """Whether vectors of float32 are multiplied and added with two roundings, for want of an instruction that surely rounds once."""
+        if self.is_x86:
+            return self.features.isdisjoint(("fma", "fma4"))
+        return self.is_wasm or (self.arch.startswith("armv") and "vfp4" not in self.features)
+
 
 class Emitter:
     """Writes one function. ``symbol`` maps a function's name in the module to its symbol."""
@@ -140,6 +147,7 @@ class Emitter:
         self.inner: int | None = None  # the scope of the loop of vectors without loops inside that is being written
         self.streaming = 0  # loops around whose stores go past the caches
         self.streamed = False  # whether there were such stores
+        self.rounds_once = False  # whether what is being written becomes a whole number, which is to be the same on all machines
         self.function: tir.PrimFunc | None = None
         self.scopes.append(Scope([]))  # its prelude is in the entry block
 
@@ -289,6 +297,13 @@ class Emitter:
                 raise BuildError(f"{kind.__name__} cannot be compiled", why=f"in {e!r}"[:400])
             hit = known[e] = handler(self, e)
         return hit
+
+    def before_rounding(self, e: tir.Expr) -> str:
+        """`value` of what becomes a whole number next."""
+        outside, self.rounds_once = self.rounds_once, True
+        found = self.value(e)
+        self.rounds_once = outside
+        return found
 
     def typed(self, e: tir.Expr) -> str:
         """``value`` with its type in front."""

@@ -17,7 +17,7 @@ from ..expand.math import expand_call
 from ..storage import element_bytes, is_packed
 from ..writes import writes
 from .address import offset, packed_place, pointer
-from .arithmetic import build_vector, concat, extract_lanes, float_min_max, shuffle
+from .arithmetic import build_vector, concat, extract_lanes, float_min_max, multiply_add, shuffle
 from .emitter import CALLS, EXPR, Emitter
 from .statements import ask, leave_with
 from .types import computes_in_float32, float_text, is_storage_float, llvm_type, splat, suffix, zero
@@ -129,8 +129,10 @@ def in_float32(rule: Callable[[Emitter, tir.Call], str]) -> Callable[[Emitter, t
 @writes(CALLS, *_INSTRUCTIONS)
 @in_float32
 def _instruction(em: Emitter, e: tir.Call) -> str:
-    args = [em.value(a) for a in e.args]
+    args = [em.before_rounding(a) if e.op == "nearbyint" else em.value(a) for a in e.args]
     if e.dtype.is_float:
+        if e.op == "fma":
+            return multiply_add(em, e.dtype, *args)
         return em.intrinsic(_INSTRUCTIONS[e.op], e.dtype, *args)
     if e.op == "abs":
         t = llvm_type(e.dtype)

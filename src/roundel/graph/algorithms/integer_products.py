@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of 8-bit integers with constant ones, written with wide integers, become products of the 8-bit integers themselves, where
-the target has an instruction for them.
+the target has an instruction for them, or else of whole numbers in float32, of which it has many registers and multiply-adds.
 
     matmul(int32(A) - z, int32(W))   ->   matmul(A, W, out_dtype="int32") - z * sum(W over rows)
 
@@ -8,6 +8,10 @@ Where the instruction takes unsigned data only, signed data gets 128 added, and 
 way around. Weights that 8 bits hold once they are moved
 by c are, and c * sum(int32(A) - z) is added. All of it is exact. Convolutions are such products, whose border is filled with z instead of
 nothing. What is missing to whole groups of data and to vectors of results is zeros of the weights.
+
+    float(matmul(int32(A) - z, int32(W)))   ->   matmul(float(A) - z, float(W))       where no sum can leave what float32 holds exactly
+
+Sums that might leave it are made of parts. So results are those of integers on every machine: scales stand behind the sum.
 
 Before constants are folded, products of dequantised matrices become such products, scaled afterwards:
 
@@ -29,10 +33,14 @@ from ...strategy.match.dot_product import fastest_group, gain
 from ...target import Target
 from ..pattern import Match
 from ..rewriter import GraphRewriter, is_call
-from ..tidy.whole_numbers import bounds, fits
+from ..tidy.whole_numbers import Bounds, bounds, bounds_of_product, fits
+from .narrow_weights import SMALLEST
+from .packed_weights import Affine, pack, packed_product
 
 _GROUP = 4  # products that the instruction sums
 _FEW = 8  # columns, for which nothing is filled up
+_WIDEST = 16  # elements of a vector
+_PARTS = 16  # of a sum, at most
 _MOST_SUMMED = 2**31 // 255**2  # products of numbers of eight bits and a sign, that 32 bits hold
 
 
@@ -65,7 +73,7 @@ class _Quantised(GraphRewriter):
             return call
         data = self._dequantised(call.args[0])
         weight = self.weights(call.args[1])
-        if data is None or weight is None or not data_types(self.target):
+        if data is None or weight is None:
             return call
         wide, scale = data
         ints, by = weight
@@ -126,6 +134,14 @@ class _Products(GraphRewriter):
     def __init__(self, mod: IRModule, target: Target) -> None:
         super().__init__(mod)
         self.target = target
+        self.exact: dict[graph.Var, graph.GraphExpr] = {}  # sums of integers that float32 holds, as they are there
+        self.floats: dict[graph.GraphExpr, graph.GraphExpr] = {}  # data, likewise
+
+    def seq(self, expr: graph.SeqExpr) -> graph.SeqExpr:
+        outside, self.exact, self.floats = (self.exact, self.floats), {}, {}  # what is made in a branch is not seen outside of it
+        out = super().seq(expr)
+        self.exact, self.floats = outside
+        return out
 
     @cached_property
     def types(self) -> frozenset[str]:
@@ -134,12 +150,16 @@ class _Products(GraphRewriter):
         return frozenset(t for t, found in gains.items() if found == max(gains.values()))
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
+        if is_call(call, "astype") and call.sinfo.dtype == "float32" and call.args[0] in self.exact:
+            return self.exact[call.args[0]]
         if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
             return call
         found = _narrow(call)
         data, zero = self._without_zero(call.args[0])
-        if found is None or data is None or data.sinfo.ndim < 1 or not self.types:
+        if data is None or data.sinfo.ndim < 1:
             return call
+        if found is None or not self.types:
+            return self._as_floats(call, data, zero)
         weight, moved = found
         if data.sinfo.dtype not in self.types:
             by = graph.Constant.of(np.int32(128 if data.sinfo.dtype == "int8" else -128))
@@ -157,6 +177,65 @@ class _Products(GraphRewriter):
             return out
         sums = self.emit(make("multiply", self.emit(self._sums_of_data(call, binding)), graph.Constant.of(np.int32(moved))))
         return make("add", self.emit(out), sums)
+
+    def _as_floats(self, call: graph.Call, data: graph.GraphExpr, zero: graph.GraphExpr | None) -> graph.GraphExpr:
+        """The product of whole numbers in float32, in parts where it must be; the call itself for what gains nothing by that."""
+        weight = call.args[1].data.numpy() if isinstance(call.args[1], graph.Constant) else None
+        limits = self._limits(data, zero)
+        if weight is None or limits is None or self.target.is_bare or weight.ndim != (2 if is_call(call, "matmul") else 4) or 0 in weight.shape:
+            return call
+        whole = self._whole(call.args[0])
+        if is_exact(weight, _summed(call), limits):
+            total = self._product_of_floats(call, whole, weight)
+            out = self.emit(make("astype", total, dtype="int32"))
+            self.exact[out] = total
+            return out
+        axis, along = (-1, 0) if is_call(call, "matmul") else (1, 1)
+        parts = _parts(weight, _summed(call), along, limits)
+        if parts is None or (along == 1 and call.attrs["groups"] > 1):
+            return call
+        sums = [self.emit(make("astype", self._product_of_floats(call, self._slice(whole, axis, *part), weight.take(range(*part), along)), dtype="int32"))
+                for part in parts]
+        for other in sums[1:-1]:
+            sums[0] = self.emit(make("add", sums[0], other))
+        return make("add", sums[0], sums[-1])
+
+    def _product_of_floats(self, call: graph.Call, data: graph.GraphExpr, weight: np.ndarray) -> graph.GraphExpr:
+        """A product whose sums are exact. Large matrices stay in their bytes."""
+        attrs = dict(call.attrs) | {"out_dtype": None}
+        if is_call(call, "matmul") and weight.size >= SMALLEST:
+            stored = pack(Affine(weight.astype(np.int32), np.float32(0), np.float32(1), np.float32(0)))  # type: ignore[arg-type]
+            if stored is not None:
+                return packed_product(self.emit, data, stored, weight.shape[1])
+        return self.emit(make(call.op.name, data, graph.Constant.of(weight.astype(np.float32)), **attrs))
+
+    def _slice(self, value: graph.GraphExpr, axis: int, first: int, end: int) -> graph.GraphExpr:
+        begin, stop, step = ((tir.index_const(n),) for n in (first, end, 1))
+        return self.emit(make("strided_slice", value, axes=(axis % value.sinfo.ndim,), begin=begin, end=stop, strides=step))
+
+    def _whole(self, wide: graph.GraphExpr) -> graph.GraphExpr:
+        """8-bit integers less their zero point, of int32, as float32."""
+        if wide not in self.floats:
+            made, zero = self.producer(wide), None
+            if is_call(made, "subtract"):
+                made, zero = self.producer(made.args[0]), self.emit(make("astype", made.args[1], dtype="float32"))
+            source = made.args[0]
+            if source.sinfo.dtype != "float32":
+                source = self._floats(source) or self.emit(make("astype", source, dtype="float32"))
+            self.floats[wide] = source if zero is None else self.emit(make("subtract", source, zero))
+        return self.floats[wide]
+
+    def _limits(self, data: graph.GraphExpr, zero: graph.GraphExpr | None) -> Bounds | None:
+        """Between which numbers 8-bit data less its zero point are."""
+        low, high = bounds(data, Match(self.producer, {})) or (0.0, 0.0)
+        if zero is None:
+            return low, high
+        if isinstance(zero, graph.Constant):
+            least, most = float(zero.data.numpy().min()), float(zero.data.numpy().max())
+            return low - most, high - least
+        made = self.producer(zero)
+        inside = bounds(made.args[0], Match(self.producer, {})) if is_call(made, "astype") else None
+        return None if inside is None or inside == (-np.inf, np.inf) else (low - inside[1], high - inside[0])
 
     def _sums_of_data(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         """The sum of all data that each result is made of: over channels, by the same instruction, then over the window."""
@@ -231,6 +310,26 @@ class _Products(GraphRewriter):
         found = bounds(value, Match(self.producer, {})) if value.sinfo.dtype.is_float else None
         dtype = None if found is None else next((d for d in (DType("uint8"), DType("int8")) if fits(found, d)), None)
         return None if dtype is None else self.emit(make("astype", value, dtype=dtype))
+
+
+def is_exact(weight: np.ndarray, summed: tuple[int, ...], data: Bounds) -> bool:
+    """Whether sums of products of whole weights with data between these numbers, in any order, are whole numbers that float32 holds."""
+    return fits(bounds_of_product(weight, summed, data), DType("float32"))
+
+
+def _summed(call: graph.Call) -> tuple[int, ...]:
+    """The axes of the weights that are summed over."""
+    return (0,) if is_call(call, "matmul") else (1, 2, 3)
+
+
+def _parts(weight: np.ndarray, summed: tuple[int, ...], axis: int, data: Bounds) -> list[tuple[int, int]] | None:
+    """The fewest equal parts, of whole vectors, along an axis of the sum that are exact each."""
+    n = weight.shape[axis]
+    for size in (n // count for count in range(2, _PARTS + 1) if n % (count * _WIDEST) == 0):
+        found = [(k, k + size) for k in range(0, n, size)]
+        if all(is_exact(weight.take(range(*part), axis), summed, data) for part in found):
+            return found
+    return None
 
 
 def _is_product(call: graph.Call) -> bool:

@@ -87,27 +87,9 @@ class _Packed(GraphRewriter):
         subject = f"weights {shape_text(matrix.levels.shape)} of {call.op.name}"  # type: ignore[union-attr]
         if stored is None or self.choosing.decide(self.site, subject, {PACKED: None, WIDE: None}, PACKED) == WIDE:
             return call
-        out = self._product(data, stored, matrix.levels.shape[1])
+        out = packed_product(self.emit, data, stored, matrix.levels.shape[1])
         out = out if out.sinfo.dtype == call.sinfo.dtype else self.emit(make("astype", out, dtype=str(call.sinfo.dtype)))
         return make("add", out, bias[0]) if bias else out
-
-    def _product(self, data: graph.GraphExpr, stored: Packed, columns: int) -> graph.GraphExpr:
-        """The product of data of any rank with a packed matrix, in float32."""
-        *lead, depth = data.sinfo.shape
-        per = WORD // stored.bits
-        groups, rows = stored.scales.shape[0], tir.product_of(lead) if lead else tir.index_const(1)
-        shaped = lambda x, *sizes: self.emit(make("reshape", x, graph.ShapeExpr(tuple(tir.as_index(n) for n in sizes))))
-        x = data if data.sinfo.dtype == "float32" else self.emit(make("astype", data, dtype="float32"))
-        x = shaped(x, rows, depth)
-        missing = groups * stored.group - static(depth)
-        if missing:
-            x = self.emit(make("nn.pad", x, graph.ShapeExpr(tuple(map(tir.index_const, (0, 0, 0, missing))))))
-        x = shaped(x, rows, groups, stored.group // per, per)
-        sums = self.emit(make("sum", x, axis=(2, 3)))
-        shift = () if stored.shift is None else (graph.Constant.of(stored.shift),)
-        out = make("packed_matmul", x, graph.Constant.of(stored.words), graph.Constant.of(stored.scales), sums, *shift, bits=stored.bits,
-                   zero=stored.zero, shift_is_scaled=stored.shift_is_scaled)
-        return shaped(self.emit(out), *lead, columns)
 
     def affine(self, value: Any) -> Affine | None:
         """What a weight is made of, where it is made of whole numbers."""
@@ -173,6 +155,25 @@ class Packed:
     zero: float = 0.0
     shift: np.ndarray | None = None
     shift_is_scaled: bool = True
+
+
+def packed_product(emit: Callable[[graph.Call], graph.GraphExpr], data: graph.GraphExpr, stored: Packed, columns: int) -> graph.GraphExpr:
+    """The product of data of any rank with a packed matrix, in float32."""
+    *lead, depth = data.sinfo.shape
+    per = WORD // stored.bits
+    groups, rows = stored.scales.shape[0], tir.product_of(lead) if lead else tir.index_const(1)
+    shaped = lambda x, *sizes: emit(make("reshape", x, graph.ShapeExpr(tuple(tir.as_index(n) for n in sizes))))
+    x = data if data.sinfo.dtype == "float32" else emit(make("astype", data, dtype="float32"))
+    x = shaped(x, rows, depth)
+    missing = groups * stored.group - static(depth)
+    if missing:
+        x = emit(make("nn.pad", x, graph.ShapeExpr(tuple(map(tir.index_const, (0, 0, 0, missing))))))
+    x = shaped(x, rows, groups, stored.group // per, per)
+    sums = emit(make("sum", x, axis=(2, 3)))
+    shift = () if stored.shift is None else (graph.Constant.of(stored.shift),)
+    out = make("packed_matmul", x, graph.Constant.of(stored.words), graph.Constant.of(stored.scales), sums, *shift, bits=stored.bits,
+               zero=stored.zero, shift_is_scaled=stored.shift_is_scaled)
+    return shaped(emit(out), *lead, columns)
 
 
 def pack(a: Affine) -> Packed | None:

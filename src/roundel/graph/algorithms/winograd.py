@@ -20,6 +20,7 @@ from ...ops.even_tiles import uneven_share
 from ...ops.winograd import transform_weight
 from ...target import Target
 from ..expectations import Expectations, stand_in
+from ..tidy.whole_numbers import are_whole
 
 NAMES = {0: "direct", 2: "winograd2", 4: "winograd4"}
 """Of the algorithms, by their tiles: F(2x2,3x3) and F(4x4,3x3); 0 is the direct way."""
@@ -128,8 +129,11 @@ def _only_direct(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, t
 
 
 def is_transformable(weight: graph.Constant) -> bool:
-    """Whether kernels OIHW are finite, and so small that Winograd's algorithm overflows nowhere where the direct one would not."""
+    """Whether kernels OIHW are finite, and so small that Winograd's algorithm overflows nowhere where the direct one would not; and no whole numbers, as those
+    of 8 bits, whose sums of products are exact in the direct way."""
     kernels = weight.data.numpy()
+    if are_whole(kernels):
+        return False
     most = max(float(np.max(kernels)), -float(np.min(kernels))) if kernels.size else math.nan
     return most * math.sqrt(kernels[0].size) <= LARGEST
 

@@ -287,7 +287,7 @@ def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pic
         algorithms = {name: why_not if not isinstance(found, str) and name in winograd else found for name, found in algorithms.items()}
     wanted = self.choosing.wanted(self.site, algorithms, call) or fastest(algorithms)
     if wanted in winograd and not is_transformable(weight):  # asked last, since it reads the weights
-        algorithms |= dict.fromkeys(winograd, "its weights are so large, or not finite, that sums might overflow")
+        algorithms |= dict.fromkeys(winograd, "its weights are whole numbers, or so large, or not finite, that sums might overflow")
     taken = self.choosing.decide(self.site, subject, algorithms, fastest(algorithms), of=call)
     return next(m for m, name in NAMES.items() if name == taken)
 

@@ -4,6 +4,7 @@
     astype(astype(v, int), float)              -> v             where v is whole and fits the integers
     astype(astype(v, int32) - k, float)        -> v - float(k)
     round(x / c)                               -> round(x * (1 / c))   not with strict accuracy
+    mean(v * c)                                -> mean(v) * c          and so of a sum, which is exact
 
 A pair of QuantizeLinear and DequantizeLinear becomes a few operations on floats. NaN, which has no integer, stays NaN.
 """
@@ -11,6 +12,7 @@ A pair of QuantizeLinear and DequantizeLinear becomes a few operations on floats
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ import numpy as np
 from ...ir import graph, options
 from ...ir.dtype import DType
 from ...ops import make
-from ..pattern import Match, is_const, is_op, wildcard
+from ..pattern import Match, commutative, is_const, is_op, wildcard
 
 _EXACT = 1 << 24  # whole numbers that float32 holds
 _MOST = 4096  # elements of a constant that is looked at
@@ -101,6 +103,19 @@ def fits(found: Bounds, dtype: DType) -> bool:
     return found[0] >= (-(2 ** (dtype.bits - 1)) if signed else 0) and found[1] < 2 ** (dtype.bits - signed)
 
 
+def are_whole(array: np.ndarray) -> bool:
+    """Whether all of an array's numbers are whole; asks a few first."""
+    return all(bool((part == np.rint(part)).all()) for part in (array.reshape(-1)[:64], array))
+
+
+def bounds_of_product(weights: np.ndarray, summed: tuple[int, ...], data: Bounds) -> Bounds:
+    """Between which numbers all sums of products of whole weights with data lie, also while they are summed, in whatever order."""
+    wide = weights.astype(np.float64)
+    above, below = np.maximum(wide, 0).sum(summed), np.minimum(wide, 0).sum(summed)
+    low, high = min(data[0], 0.0), max(data[1], 0.0)
+    return float((above * low + below * high).min()), float((above * high + below * low).max())
+
+
 _narrow = is_op("astype")(x)
 _wide = is_op("astype")(_narrow)
 
@@ -147,4 +162,19 @@ def _scale_to_units(m: Match) -> Any:
     return make("round", make("multiply", m[x], graph.Constant.of(inverse)))
 
 
-WHOLE = [(_wide, _through), (_back, _subtract_as_floats), (_rounded, _scale_to_units)]
+_sums = {name: is_op(name)(_scaled) for name in ("sum", "mean") for _scaled in (commutative("multiply", x, k),)}
+
+
+def _scale_sum(m: Match, name: str) -> Any:
+    """A sum of whole numbers, which is exact, scaled by one number rather than their products with it."""
+    call, scale = m.call(_sums[name]), m[k].data
+    found = bounds(m[x], m) if _is_float(m[x]) else None
+    one = len(scale.shape) <= m[x].sinfo.ndim and all(n == 1 for n in scale.shape) and scale.dtype == "float32"
+    if found is None or not fits(found, DType("float32")) or not one or m[x].sinfo.dtype != "float32" or m.use_count.get(call.args[0], 0) > 1:
+        return None
+    total = make(name, m[x], **dict(call.attrs))
+    return make("multiply", total, graph.Constant.of(scale.numpy().reshape(())))
+
+
+WHOLE: list[tuple[Any, Any]] = [(_wide, _through), (_back, _subtract_as_floats), (_rounded, _scale_to_units),
+         *((pattern, partial(_scale_sum, name=name)) for name, pattern in _sums.items())]
