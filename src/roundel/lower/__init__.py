@@ -13,6 +13,7 @@
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
 - boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
 - vectorized loops become vector statements, unrolled loops are written out (``vectorize``, ``unroll``)
+- buffers in the memories of an accelerator get their places, and its engines wait for each other (``engines``)
 - register tiles consist of whole vectors, buffers that can live in registers do, parallel loops become tasks, and tiles get the registers that
   the processor has for them (``whole_vectors``, ``register_tiles``, ``outline_tasks``, ``tile_registers``)
 - loops that may take long get places where the run can be ended (``checkpoints``)
@@ -25,6 +26,7 @@ from roundel.ir import IRModule
 
 from .checkpoints import checkpoints
 from .complex_elements import complex_elements
+from .engines import engines
 from .explicit_shape_params import explicit_shape_params, shape_params
 from .finish import mark_kernels
 from .fixed_vectors import fixed_vectors
@@ -76,6 +78,7 @@ PIPELINE = [
     simplify,
     vectorize,
     unroll,
+    engines,
     simplify,
     shared_vectors,
     hoist_values,

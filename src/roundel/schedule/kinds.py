@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from roundel.intrinsics.accelerators import is_scope
 from roundel.ir import Buffer, on, tir
 from roundel.ir.annotations import BUFFER_DIM_ALIGN
 from roundel.ir.tir import Block, For, ForKind
@@ -130,7 +131,7 @@ SCOPES = re.compile(
 
 def known_scope(tree: Tree, at: Any, scope: str) -> str:
     """A scope of memory by its name; raises ScheduleError where there is none of this name."""
-    if not SCOPES.fullmatch(scope):
+    if not (SCOPES.fullmatch(scope) or is_scope(scope)):
         refuse(tree, at, f"there is no storage scope {scope!r}", hint="global, shared, local, shared.dyn, wmma.accumulator, ...")
     return scope
 

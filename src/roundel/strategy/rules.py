@@ -13,6 +13,7 @@ from .generic.spatial import spatial
 from .pointwise.elementwise import elementwise
 from .pointwise.points import points
 from .pointwise.transposition import transposition
+from .product.accelerated import accelerated
 from .product.contraction import contraction
 from .product.dot_products import dot_products
 from .product.matvec import matvec
@@ -27,7 +28,7 @@ from .transform.bilinear import bilinear
 from .transform.winograd import winograd
 from .window.windows import windows
 
-RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, tile_products, pair_products, dot_products, packed_products, matvec,
+RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, accelerated, tile_products, pair_products, dot_products, packed_products, matvec,
                      contraction, columns, windows, rows, totals, points, generic, spatial, fallback, as_written]
 """Roundel's own. The last two fit every program."""
 LAST: list[Rule] = RULES[-1:]

@@ -24,16 +24,19 @@ from .reduction.inits import separate_inits
 @dataclass(frozen=True)
 class Applied:
     """A sketch with its decisions made. ``layouts`` says how constant parameters are to be laid out: from the position among the buffer
-    parameters to the index map. ``decisions`` are the choices by name, those included that followed from others."""
+    parameters to the index map. ``decisions`` are the choices by name, those included that followed from others.
+    ``attrs``: attributes that the scheduled program gets."""
 
     schedule: Schedule
     layouts: Mapping[int, tir.IndexMap] = field(default_factory=dict)
     decisions: Mapping[str, Any] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def func(self) -> tir.PrimFunc:
         """The scheduled program."""
-        return self.schedule.func
+        made = self.schedule.func
+        return made.replace(attrs=made.attrs | self.attrs) if self.attrs else made
 
 
 @dataclass(frozen=True, eq=False)

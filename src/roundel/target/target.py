@@ -146,8 +146,8 @@ class Target(Behaviour):
         return ",".join(self.features)
 
     def has(self, feature: str) -> bool:
-        """Does it have a feature, by LLVM's name?"""
-        return feature in self.features
+        """Does it have a feature, by LLVM's name, or an accelerator (``-device=``)?"""
+        return feature in self.features or ("device", feature) in self.attrs
 
     def lanes(self, dtype: str) -> int:
         """Elements of ``dtype`` in one vector register."""

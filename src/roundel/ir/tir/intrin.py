@@ -65,6 +65,9 @@ _define("touch", 1, Effect.OPAQUE, "void", "(load): the place is read, and so is
 _define("keep_order", 0, Effect.OPAQUE, "void", "no load is made one with a load on the other side, nor moved across; no instruction")
 _define("call_extern", -1, Effect.OPAQUE, "explicit", "(name, operands...): call of a C function")
 _define("call_pure_extern", -1, Effect.PURE, "explicit", "(name, operands...): call of a C function without effects")
+_define("call_engine", -1, Effect.OPAQUE, "explicit",
+        "(name, engine, roles, addresses..., numbers...): a C function gives an instruction to an engine of an accelerator; roles such as rw256,r64 say which "
+        "elements from each address on it reads and writes")
 _define("call_packed", -1, Effect.OPAQUE, "explicit", "(name, operands...): call of a function registered with the FFI")
 _define("call_packed_into", -1, Effect.OPAQUE, "int32", "(name, operands..., result tensor_view): the returned tensor is copied into the last operand")
 _define("tensor_view", -1, Effect.PURE, "handle", "(dtype, pointer, ndim, extents...): a tensor operand of a packed call")

@@ -305,6 +305,7 @@ ExprPrinter.expressions = {
     **{c: ExprPrinter.binary for c in (*_OPERATORS, *_FUNCTIONS)},
 }
 _CALLS: dict[str, Callable[[ExprPrinter, Any], str | None]] = {
+    "call_engine": ExprPrinter.typed_call,
     "call_extern": ExprPrinter.typed_call,
     "call_pure_extern": ExprPrinter.typed_call,
     "call_llvm_intrin": ExprPrinter.typed_call,

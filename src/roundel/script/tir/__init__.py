@@ -29,6 +29,7 @@ from .calls import (
     address_of,
     assume,
     call,
+    call_engine,
     call_extern,
     call_intrin,
     call_llvm_intrin,

@@ -42,6 +42,7 @@ def _external(kind: str, doc: str) -> Callable[..., tir.Expr]:
 
 
 call_extern = _external("call_extern", "A call of a C function.")
+call_engine = _external("call_engine", "An instruction of an accelerator (intrinsics/accelerators.py).")
 call_pure_extern = _external("call_pure_extern", "A call of a C function without effects.")
 call_llvm_pure_intrin = _external(
     "call_llvm_pure_intrin", "A call of an LLVM intrinsic; the first operand may be the number of signature operands."
