@@ -12,6 +12,10 @@ from pathlib import Path
 from roundel.backends import Library
 from roundel.runtime.toolchain import compiler, run
 
+STATUSES = {1: "an access outside of a memory", 2: "a race between engines", 3: "a value that was never written", 4: "engines that wait forever",
+            5: "an address that is not aligned", 6: "signals that nobody waited for"}
+"""What ``finish`` of a simulator returns: what it trapped (engines.h)."""
+
 
 class Counters(ctypes.Structure):
     """What a simulator counts (``counters_t`` of engines.h)."""
@@ -39,11 +43,10 @@ def simulated(name: str, source: Path, functions: str) -> Library:
 def counted(library: Library) -> Counters:
     """What was counted since the last ``reset``."""
     handle = ctypes.CDLL(library.places[0])
-    function = getattr(handle, "sim_counters")
-    function.restype = ctypes.POINTER(Counters)
-    return Counters.from_buffer_copy(function().contents)
+    handle.sim_counters.restype = ctypes.POINTER(Counters)
+    return Counters.from_buffer_copy(handle.sim_counters().contents)
 
 
 def reset(library: Library) -> None:
     """Count from 0."""
-    getattr(ctypes.CDLL(library.places[0]), "sim_reset")()
+    ctypes.CDLL(library.places[0]).sim_reset()

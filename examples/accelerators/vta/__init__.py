@@ -8,11 +8,8 @@ from pathlib import Path
 from roundel.intrinsics import accelerators
 from roundel.script import tir as T
 
-from ..simulated import simulated
+from ..simulated import STATUSES, simulated
 
-HERE = Path(__file__).parent
-STATUSES = {1: "an access outside of a memory", 2: "a race between engines", 3: "a value that was never written", 4: "engines that wait forever",
-            5: "an address that is not aligned", 6: "signals that nobody waited for"}
 FUNCTIONS = """
 int32_t sim_begin(void); int32_t sim_finish(void);
 void sim_share(const void *memory, int64_t bytes);
@@ -35,7 +32,7 @@ def gemm(A: T.Buffer((16, 16), "uint8", scope="vta.data"), B: T.Buffer((16, 16),
                 C[vi, vj] = C[vi, vj] + T.cast(A[vi, vk], "int32") * T.cast(B[vj, vk], "int32")
 
 
-SIMULATOR = simulated("vta", HERE / "simulator.c", FUNCTIONS)
+SIMULATOR = simulated("vta", Path(__file__).parent / "simulator.c", FUNCTIONS)
 CHIP = accelerators.Accelerator("vta", source=SIMULATOR.c_source, begin="vta_begin", finish="vta_finish", share="vta_share", signal="vta_signal",
                                 wait="vta_wait", engines=("load", "compute", "store"), semaphores=16, statuses=STATUSES)
 for scope, size in (("vta.data", 32 << 10), ("vta.weights", 256 << 10), ("vta.sums", 128 << 10)):
@@ -44,4 +41,4 @@ CHIP.loads("vta.data", "vta_load_data", engine="load", start=32, bytes_per_cycle
 CHIP.loads("vta.weights", "vta_load_weights", engine="load", start=32, bytes_per_cycle=16)
 CHIP.stores("vta.sums", "vta_store", engine="store", start=32, bytes_per_cycle=16)
 CHIP.clears("vta.sums", "vta_clear", engine="compute", start=1, bytes_per_cycle=64)
-CHIP.computes("vta_gemm", gemm, engine="compute", cycles=17)
+CHIP.computes("vta_gemm", gemm, engine="compute", cycles=16)

@@ -25,7 +25,7 @@ void sim_store(void *to, int64_t from, int64_t bytes) { moved_out(&memories[2], 
 void sim_clear(int64_t at, int64_t bytes) { cleared(&memories[2], COMPUTE, at, bytes, 64); }
 
 void sim_gemm(int64_t a, int64_t b, int64_t c) { /* C[i][j] += A[i][k] * B[j][k] */
-  instruction(COMPUTE, 1 + 16);
+  instruction(COMPUTE, 16);
   const uint8_t *x = touched(&memories[0], COMPUTE, a, 256, 1, 0);
   const int8_t *w = (const int8_t *)touched(&memories[1], COMPUTE, b, 256, 1, 0);
   int32_t *y = (int32_t *)touched(&memories[2], COMPUTE, c, 1024, 1, 1);

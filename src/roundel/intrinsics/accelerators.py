@@ -18,14 +18,15 @@ engines all run one after another has one engine, and needs none.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib.metadata import entry_points
 from typing import Any
 
 from roundel import te
 from roundel.ir import extensions, tir
 from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import RoundelError
-from roundel.ir.visit import statements, walk
+from roundel.ir.visit import statements, substitute, walk
 from roundel.script import tir as T
 
 from .registry import Cost, TensorIntrin
@@ -162,8 +163,6 @@ def _nbytes(buffer: tir.Buffer) -> int:
 
 def _in_scope(func: tir.PrimFunc, scopes: Mapping[str, str]) -> tir.PrimFunc:
     """A program some of whose parameters are in other memories."""
-    from roundel.ir.visit import substitute
-
     table = {b: b.replace(scope=scopes[b.name], data=tir.Var(b.data.name, b.data.dtype)) for b in func.buffer_params if b.name in scopes}
     pairs = tuple((p, table.get(b, b)) for p, b in func.buffer_map)
     return func.replace(body=substitute(func.body, {}, table), buffer_map=pairs)
@@ -186,6 +185,7 @@ def _issuing(desc: tir.PrimFunc, operation: Operation, outputs_first: bool = Fal
 
 
 _registered: dict[str, Accelerator] = {}
+_looked_for: set[str] = set()  # names for which installed packages were asked
 
 
 def register(chip: Accelerator) -> Accelerator:
@@ -207,13 +207,17 @@ def unregister(chip: Accelerator) -> None:
 
 
 def of_target(target: Any) -> Accelerator | None:
-    """The chip that a target names, if that is registered."""
-    return _registered.get(dict(target.attrs).get("device", "")) if _registered else None
+    """The chip that a target names, if one of that name is registered, or an installed package has it (entry point ``roundel.accelerators``)."""
+    name = dict(target.attrs).get("device", "") if target.attrs else ""
+    if not name or name in _looked_for:
+        return _registered.get(name)
+    _looked_for.add(name)
+    for entry in entry_points(group="roundel.accelerators", name=name):
+        register(entry.load())
+    return _registered.get(name)
 
 
 def is_scope(scope: str) -> bool:
     """Whether memory of this scope belongs to a registered chip."""
     return any(scope in chip.memories for chip in _registered.values())
 
-
-Registered = Callable[[], Accelerator]

@@ -155,6 +155,7 @@ class _Order(StatementRewriter):
         """Of statements one after another."""
         first = last = None
         out: list[tir.Stmt] = []
+        at = 0
         for s in stmt.stmts:
             found = self.chained(s, buffer)
             if found is None:

@@ -28,8 +28,8 @@ from .transform.bilinear import bilinear
 from .transform.winograd import winograd
 from .window.windows import windows
 
-RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, accelerated, tile_products, pair_products, dot_products, packed_products, matvec,
-                     contraction, columns, windows, rows, totals, points, generic, spatial, fallback, as_written]
+RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, accelerated, tile_products, pair_products, dot_products, packed_products,
+                     matvec, contraction, columns, windows, rows, totals, points, generic, spatial, fallback, as_written]
 """Roundel's own. The last two fit every program."""
 LAST: list[Rule] = RULES[-1:]
 """What takes no step."""

@@ -24,11 +24,13 @@ from functools import cached_property
 
 import numpy as np
 
+from ...intrinsics.accelerators import of_target
 from ...ir import graph, tir
 from ...ir.dtype import DType
 from ...ir.module import IRModule
 from ...ops import make
 from ...passes import pass_
+from ...strategy.match.accelerated import chip_instructions
 from ...strategy.match.dot_product import fastest_group, gain
 from ...target import Target
 from ..pattern import Match
@@ -59,8 +61,11 @@ def quantised_products(mod: IRModule) -> IRModule:
 
 
 def data_types(target: Target) -> tuple[str, ...]:
-    """The 8-bit types of data that the machine has dot products for, with signed weights."""
-    return tuple(t for t in ("uint8", "int8") if fastest_group(target, (t, "int8", "int32")))
+    """The 8-bit types of data that the machine, or the accelerator that the target names, has products for, with signed weights."""
+    chip = of_target(target)
+    of_chip = {i.types for i in chip_instructions(chip)} if chip is not None else set()
+    own = tuple(t for t in ("uint8", "int8") if (t, "int8", "int32") in of_chip)
+    return own or tuple(t for t in ("uint8", "int8") if fastest_group(target, (t, "int8", "int32")))
 
 
 class _Quantised(GraphRewriter):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from math import prod
 
 from ...intrinsics import TensorIntrin
@@ -42,8 +43,8 @@ class ChipInstruction(TileInstruction):
         for axis in axes:
             kind, extent = self.axes[axis]
             inner = prod(n for other, n in self.axes[axis + 1 :] if other == kind)
-            place = at[kind] if inner == 1 else at[kind] // inner
-            out.append(place % extent)
+            place = at[kind] % (inner * extent)
+            out.append(tir.index_const(0) if extent == 1 else place // inner if inner > 1 else place)
         return out
 
 
@@ -89,7 +90,7 @@ def _agreeing(count: int, *orders: Sequence[int]) -> tuple[int, ...] | None:
     """All axes in an order of which every one of these is a part; None where they contradict each other."""
     after: dict[int, set[int]] = {k: set() for k in range(count)}
     for order in orders:
-        for first, second in zip(order, order[1:], strict=False):
+        for first, second in pairwise(order):
             after[second].add(first)
     try:
         return tuple(TopologicalSorter(after).static_order())
@@ -110,4 +111,6 @@ def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], chip: Ac
                 yield instruction.intrin.name, f"it multiplies {instruction.types[0]} by {instruction.types[1]}, and not {types[0]} by {types[1]}"
                 continue
             made = arranged(info, instruction, factor, is_constant)
+            if isinstance(made, TileProduct) and not made.rows:
+                made = f"it has one row, and a tile {instruction.rows}"
             yield (instruction.intrin.name, made) if isinstance(made, str) else made

@@ -81,7 +81,11 @@ def candidates(p: TileProduct, chip: Accelerator, target: Target) -> Candidates:
         fits = (steps % c["steps"] == 0) & (columns % c["columns"] == 0)
         wanted: dict[str, Any] = {}
         for scope, each in zip(t.memories, _bytes(p, c), strict=True):
-            wanted[scope] = wanted.get(scope, 0) + COPIES * (-(-each // chip.memories[scope].alignment) * chip.memories[scope].alignment)
+            memory = chip.memories[scope]
+            aligned = -(-each // memory.alignment) * memory.alignment
+            wanted[scope] = wanted.get(scope, 0) + COPIES * aligned
+            if t.memories.count(scope) * COPIES <= memory.banks:  # there is a bank for each copy
+                fits &= aligned <= memory.nbytes // memory.banks
         for scope, size in wanted.items():
             fits &= size <= chip.memories[scope].nbytes
         return fits
@@ -162,7 +166,7 @@ def _layout(p: TileProduct, columns: int) -> tir.IndexMap:
         at = {k: i[d] for k, d in place.items()}
         n, k = _fused(p.columns, at, p), _fused(p.reduce, at, p)
         width = t.columns * columns
-        return [n // width, k // t.products, n % width // t.columns, *t.within(tir.index_const(0), n, k, t.weight_axes)]
+        return [n // width, k // t.products, n % width // t.columns if columns > 1 else 0, *t.within(tir.index_const(0), n, k, t.weight_axes)]
 
     return tir.IndexMap.from_func(moved, len(p.weight.indices))
 
