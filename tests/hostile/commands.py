@@ -69,7 +69,7 @@ OPTIONS: dict[str, dict[str, list]] = {
     "explain": {"": FILES, "--kernel": TEXTS, "--no-measure": FLAG, "--dim": SIZES, "--fix": SIZES,
                 "--target": TARGETS, "--threads": NUMBERS, "--choose": CHOICES,
                 "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--top": NUMBERS, "--db": DATABASES, "--libraries": LIBRARIES,
-                "--json": FLAG},
+                "--precision": [*TEXTS, "bfloat16", "auto"], "--json": FLAG},
     "tune": {"": FILES, "--seconds": ["", "nan", "inf", "-1", "0", "1e-300", "many"], "--trials": NUMBERS, "--sizes": SIZES, "--db": DATABASES,
              "--space": TEXTS, "--search": TEXTS, "--target": TARGETS, "--threads": NUMBERS, "--fix": SIZES, "--dim": SIZES, "--accuracy": TEXTS,
              "--seed": NUMBERS, "--libraries": LIBRARIES, "--runner": ADDRESSES, "--tracker": ADDRESSES, "--device": TEXTS, "--report": WRITTEN,

@@ -18,10 +18,10 @@ from roundel.ir import IRModule
 from roundel.target import Target
 
 PRODUCTS = [i for i in TensorIntrin.all() if ("dot_" in i.name or "product_" in i.name) and not i.storage]
-MNEMONICS = {"avx512vnni.": r"vpdp(busd|wssd)", "avxvnni.": r"\{vex\}\s+vpdp(busd|wssd)", "avxvnniint8.": "vpdpbssd", "avx512bf16.": "vdpbf16ps",
+MNEMONICS = {"avx512vnni.": r"vpdp(busd|wssd)", "avxvnni.": r"\{vex\}\s+vpdp(busd|wssd)", "avxvnniint8.": "vpdpbssd", "avx512bf16.": "vdpbf16ps", "avx512fp16.": r"vfmadd\d+ph",
              "avx2.": "vpmaddwd", "avx512bw.": "vpmaddwd", "neon.sdot.": "sdot", "neon.udot.": "udot", "neon.usdot.": "usdot", "neon.bfdot.": "bfdot",
              "neon.smmla.": "smmla", "neon.ummla.": "ummla", "neon.usmmla.": "usmmla", "neon.bfmmla.": "bfmmla", "mve.": r"vmla(da)?va\.s(8|16)"}
-MACHINES = {"avx512vnni.": "cascadelake", "avxvnni.": "alderlake", "avxvnniint8.": "alderlake -mattr=+avxvnniint8", "avx512bf16.": "znver4", "avx2.": "haswell",
+MACHINES = {"avx512vnni.": "cascadelake", "avxvnni.": "alderlake", "avxvnniint8.": "alderlake -mattr=+avxvnniint8", "avx512bf16.": "znver4", "avx512fp16.": "sapphirerapids", "avx2.": "haswell",
             "avx512bw.": "skylake-avx512", "neon.": "neoverse-v1", "mve.": "llvm -mtriple=thumbv8.1m.main-none-eabihf -mcpu=cortex-m55 -mattr=+mve.fp"}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
@@ -45,7 +45,8 @@ def operands(intrin, kind):
             continue
         numbers = {"ends": rng.choice([0.0, -0.0, 1.0, -3.0, 1e18, -1e18, 1e-18], shape), "least": np.full(shape, -1e15), "largest": np.full(shape, 1e15),
                    "special": rng.choice([np.nan, np.inf, -np.inf, 1.0, -2.0, 0.0], shape), "tiny": rng.choice([1e-40, -3e-39, 1e-38, 2.0], shape)}
-        out.append(numbers.get(kind, rng.standard_normal(shape)).astype(BFLOAT16 if dtype == "bfloat16" else dtype))
+        with np.errstate(over="ignore"):
+            out.append(numbers.get(kind, rng.standard_normal(shape)).astype(BFLOAT16 if dtype == "bfloat16" else dtype))
     return out
 
 
@@ -60,7 +61,7 @@ def agree(intrin, made, values, wanted):
         return
     a, b, c = (np.abs(np.nan_to_num(x.astype(np.float64), posinf=0, neginf=0)) for x in values)
     lost = 2e-38 * (1 + a.max() + b.max()) * a.size if intrin.flushes_denormals else 0.0  # what counts as zero, times the other factor
-    bound = 4 * np.finfo(np.float32).eps * (c + sums_of_products(a, b)) + lost
+    bound = 4 * np.finfo(wanted.dtype).eps * (c + sums_of_products(a, b)) + lost + float(np.finfo(wanted.dtype).smallest_subnormal)
     finite = np.isfinite(wanted)
     np.testing.assert_array_equal(np.isnan(made), np.isnan(wanted))
     np.testing.assert_array_equal(made[~finite], wanted[~finite])
@@ -73,7 +74,7 @@ def described(intrin, values):
     with np.errstate(all="ignore"):
         if c.dtype.kind == "i":
             return (c.astype(np.int64) + sums_of_products(a.astype(np.int64), b.astype(np.int64))).astype(np.int32)
-        return (c.astype(np.float64) + sums_of_products(a.astype(np.float64), b.astype(np.float64))).astype(np.float32)
+        return (c.astype(np.float64) + sums_of_products(a.astype(np.float64), b.astype(np.float64))).astype(c.dtype)
 
 
 KINDS = ["random", "normal", "ends", "least", "largest", "special", "tiny"]

@@ -11,7 +11,7 @@ import typer
 from ..passes.progress import shown
 from ..reports.explained import Explained, explain
 from ..reports.table import choice_lines, decided, summary, table
-from .arguments import CHOOSE, DB, DIM, FIX, LIBRARIES, MODEL, TARGET, THREADS, chosen, dims, duration, given_late, is_compiled
+from .arguments import CHOOSE, DB, DIM, FIX, LIBRARIES, MODEL, PRECISION, TARGET, THREADS, chosen, dims, duration, given_late, is_compiled
 from .json_output import JSON, print_json
 
 
@@ -20,7 +20,7 @@ def explain_command(
     kernel: str = typer.Option(None, "--kernel", "-f", help="Only this kernel: its schedule as Python, and what was passed over."),
     measure: bool = typer.Option(True, "--measure/--no-measure", help="Also run the model (random inputs) and time each kernel."),
     dim: list[str] = DIM, fix: list[str] = FIX, target: str = TARGET, threads: int = THREADS, choose: list[str] = CHOOSE, db: str = DB,
-    libraries: str = LIBRARIES,
+    libraries: str = LIBRARIES, precision: str = PRECISION,
     seconds: float = typer.Option(1.0, "--seconds", callback=duration, help="For how long to measure."),
     top: int = typer.Option(25, "--top", min=1, help="Kernels to show, the most expensive first."),
     as_json: bool = JSON,
@@ -28,7 +28,8 @@ def explain_command(
     """Show per kernel the implementation and decisions chosen, its FLOPs and bytes, predicted and measured time, share of the roofline; and
     per node the algorithm chosen, with what others are expected to take."""
     with shown(f"explaining {model.name}"):
-        found = _found(model, dims(fix, "--fix"), dims(dim), target, threads, chosen(choose), seconds if measure and kernel is None else 0.0)
+        found = _found(model, dims(fix, "--fix"), dims(dim), target, threads, chosen(choose), seconds if measure and kernel is None else 0.0,
+                       precision)
     if kernel is not None:
         _print_kernel(found.kernels, kernel, as_json)
     elif as_json:
@@ -37,13 +38,15 @@ def explain_command(
         _print_all(found, top)
 
 
-def _found(model: Path, fixed: dict[str, int], sizes: dict[str, int], target: str | None, threads: int | None, choices: Any, seconds: float) -> Explained:
+def _found(model: Path, fixed: dict[str, int], sizes: dict[str, int], target: str | None, threads: int | None, choices: Any, seconds: float,
+           precision: str | None) -> Explained:
     """Of a compiled file, which was decided, what it carries."""
     from .. import api
 
     if not is_compiled(model):
-        return explain(model, target=target, threads=threads, dynamic=fixed or None, sizes=sizes, choices=choices, seconds=seconds)
-    given_late(model, {"--target": target, "--fix": fixed, "--choose": choices})
+        return explain(model, target=target, threads=threads, dynamic=fixed or None, sizes=sizes, choices=choices, seconds=seconds,
+                       precision=precision)
+    given_late(model, {"--target": target, "--fix": fixed, "--choose": choices, "--precision": precision})
     return explain(api.load(model, threads=threads), sizes=sizes, seconds=seconds)
 
 

@@ -52,8 +52,15 @@ def dot(prefix: str, combine: Combine, lanes: int, group: int, types: tuple[str,
                 T.Shuffle([B[i, T.Ramp(0, 1, group)] for i in range(lanes)], list(range(group * lanes))),
             )
 
+    @T.prim_func
+    def one_each(A: T.Buffer((1,), data), B: T.Buffer((lanes, 1), weight), C: T.Buffer((lanes,), total)):
+        with T.block("root"):
+            T.reads(C[0:lanes], A[0:1], B[0:lanes, 0:1])
+            T.writes(C[0:lanes])
+            C[T.Ramp(0, 1, lanes)] = combine(C[T.Ramp(0, 1, lanes)], T.Broadcast(A[0], lanes), B[T.Ramp(0, 1, lanes), 0])
+
     name = f"{prefix}dot_{lanes}x{group}_{''.join(SHORT[t] for t in types)}"
-    return TensorIntrin.register(name, desc, impl, needs=needs, cost=cost, flushes_denormals=flushes_denormals)
+    return TensorIntrin.register(name, desc, impl if group > 1 else one_each, needs=needs, cost=cost, flushes_denormals=flushes_denormals)
 
 
 def by_llvm(name: str) -> Combine:

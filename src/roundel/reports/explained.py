@@ -62,11 +62,12 @@ class Explained:
 
 @readable
 def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: TargetLike | None = None, threads: int | None = None, dynamic: Any = None,
-            sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None, records: Any = None, seconds: float = 0.0) -> Explained:
+            sizes: Mapping[str, int] | None = None, choices: Mapping[str, Any] | None = None, records: Any = None, seconds: float = 0.0,
+            precision: str | None = None) -> Explained:
     """How each kernel of a model is computed and why, and what else was possible.
 
-    - ``model``, ``example_inputs``, ``target``, ``threads``, ``dynamic``, ``choices`` and
-      ``records``: as for ``rd.compile``. A compiled model is explained as what it was compiled
+    - ``model``, ``example_inputs``, ``target``, ``threads``, ``dynamic``, ``choices``,
+      ``records`` and ``precision``: as for ``rd.compile``. A compiled model is explained as what it was compiled
       from, with its options, where that is still there; else, as for a loaded file, by what it
       carries itself.
     - ``sizes``: values of symbolic dimensions.
@@ -79,6 +80,10 @@ def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     from ..runtime.profile import checked_seconds
     from ..target.host import usable_cores
 
+    if precision is not None:
+        with options.override(precision=precision):
+            return explain(model, example_inputs, target=target, threads=threads, dynamic=dynamic, sizes=sizes, choices=choices, records=records,
+                           seconds=seconds)
     checked_seconds(seconds)
     if isinstance(model, Model):
         return _of_compiled(model, dict(sizes or {}), seconds)
@@ -170,7 +175,8 @@ def kernels_of(mod: IRModule, threads: int, sizes: dict[str, int] | None = None)
             "candidates": len(e.candidates or ()), "modelled_ms": modelled_seconds(e, machine, speed) * 1e3,
             "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
             "nodes": places.nodes(e.name), "pin_at": places.pin_at(e.name), "pin": e.pin, "space": e.space,
-            "reason": e.reason, "pinned": dict(e.pinned), "record": _of_record(e.record),
+            "reason": e.reason, "pinned": dict(e.pinned), "record": _of_record(e.record), "instructions": list(e.instructions),
+            "instructions_refused": {name.partition(" by ")[2]: why for name, why in e.passed_over.items() if " by " in name},
         })
     return out
 

@@ -37,7 +37,14 @@ def _notes(r: dict[str, Any]) -> list[str]:
     chosen = " ".join([r["rule"], *(f"{k}={v}" for k, v in r["decisions"].items())])
     if "reason" not in r:
         return [chosen, message("of " + ", ".join(map(short_name, r["nodes"])))] if r["nodes"] else [chosen]
-    return [*filter(None, (chosen, decided(r) if r["reason"] != EXPECTED else passed_over(r)))]
+    return [*filter(None, (chosen, by_instruction(r), decided(r) if r["reason"] != EXPECTED else passed_over(r)))]
+
+
+def by_instruction(row: dict[str, Any]) -> str:
+    """The instruction for products that a kernel is computed by, or why none of the machine's is; nothing for what has no such product."""
+    if row["instructions"]:
+        return "by " + " and ".join(row["instructions"])
+    return "; ".join(f"not by {name}: {why}" for name, why in row["instructions_refused"].items())
 
 
 def decided(row: dict[str, Any]) -> str:

@@ -8,16 +8,19 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from ..intrinsics import TensorIntrin
 from ..ir import graph, tir
 from ..ir.choice import EXPECTED, MEASURED, PINNED
 from ..ir.dataclass import dataclass
 from ..ir.module import IRModule
 from ..ir.record import Record
 from ..ir.visit import free_vars
+from ..schedule.trace import Trace
 from ..target import Target
 from .candidates import Candidates
 from .choose import Alternative, choose, proposals
 from .cost import expected_cycles
+from .match.mappings import described
 from .pack_constants import calls_of, constant_params
 from .parallelism import GRAIN
 from .pins import SKETCH, is_packed
@@ -33,7 +36,8 @@ class Explanation:
     tried before it, why it was not. ``decisions``: what was chosen freely, ``candidates`` out of what, in cycles at the sizes that are
     assumed where they are symbolic. ``schedule``: the primitives as Python. ``cycles``: what is expected of it on one core at the sizes asked
     about. ``record``: the measurement that it was taken from. ``sketch``: None where the record's is proposed no more. ``pinned``: decisions that
-    were asked for."""
+    were asked for. ``instructions``: the instructions that compute on tiles or groups of products, by their names as TensorIntrins; vectors alone do where
+    there are none."""
 
     name: str
     calls: int
@@ -46,6 +50,7 @@ class Explanation:
     cycles: float
     record: Record | None = None
     pinned: Mapping[str, Any] = field(default_factory=dict)
+    instructions: tuple[str, ...] = ()
 
     @property
     def reason(self) -> str:
@@ -94,9 +99,22 @@ def explain_program(func: tir.PrimFunc, target: Target, name: str = "main", call
             asked = {v.name: (sizes or {}).get(v.name, 1) for b in func.buffer_params for n in b.shape for v in free_vars(n)}
             cycles = expected_cycles(applied.func, target, asked, cores=1) if asked else found.cycles(target)
             steps = str(applied.schedule.trace)
-            return Explanation(name, calls, found.name, applied.decisions, passed, steps, cost, sketch, cycles, found.record, pinned)
+            return Explanation(name, calls, found.name, applied.decisions, passed, steps, cost, sketch, cycles, found.record, pinned,
+                               instructions_of(applied.schedule.trace))
         passed[found.name] = found.why_not
     raise AssertionError("the last rule takes no step")
+
+
+def instructions_of(trace: Trace) -> tuple[str, ...]:
+    """The instructions that a schedule's steps put in, those aside that only move data."""
+    named = dict.fromkeys(str(step.attrs["tensor_intrin"]) for step in trace if step.kind == "tensorize")
+    return tuple(name for name in named if _computes(TensorIntrin.get(name)))
+
+
+def _computes(intrin: TensorIntrin) -> bool:
+    """Whether an instruction does more than to move or clear elements."""
+    what = described(intrin)
+    return what is None or not isinstance(what.store.value, tir.BufferLoad | tir.IntImm | tir.FloatImm)
 
 
 def _sketch_of(found: Alternative, func: tir.PrimFunc, target: Target, constants: tuple[int, ...]) -> Sketch | None:
