@@ -36,7 +36,8 @@ def product(dtype, total, weights=True):
 
 
 @pytest.mark.parametrize(("target", "precision", "instruction"), [
-    ("cascadelake", None, "avx512vnni.dot_16x4_u8i8i32"), ("neoverse-v1", None, "neon.usdot.dot_4x4_u8i8i32"), ("sapphirerapids", None, "amx.product_16x16x64_u8i8i32"),
+    ("cascadelake", None, "avx512vnni.dot_16x4_u8i8i32"), ("neoverse-v1", None, "neon.usdot.dot_4x4_u8i8i32"),
+    ("sapphirerapids", None, "amx.product_16x16x64_u8i8i32"),
     ("sapphirerapids", "bfloat16", "amx.product_16x16x32_bf16bf16f32"),
 ])
 def test_the_instruction_of_each_product_is_named(target, precision, instruction):
