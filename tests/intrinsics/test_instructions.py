@@ -20,9 +20,11 @@ from roundel.target import Target
 PRODUCTS = [i for i in TensorIntrin.all() if ("dot_" in i.name or "product_" in i.name) and not i.storage]
 MNEMONICS = {"avx512vnni.": r"vpdp(busd|wssd)", "avxvnni.": r"\{vex\}\s+vpdp(busd|wssd)", "avxvnniint8.": "vpdpbssd", "avx512bf16.": "vdpbf16ps",
              "avx512fp16.": r"vfmadd\d+ph", "avx2.": "vpmaddwd", "avx512bw.": "vpmaddwd", "neon.sdot.": "sdot", "neon.udot.": "udot", "neon.usdot.": "usdot",
-             "neon.bfdot.": "bfdot", "neon.smmla.": "smmla", "neon.ummla.": "ummla", "neon.usmmla.": "usmmla", "neon.bfmmla.": "bfmmla", "mve.": r"vmla(da)?va\.s(8|16)"}
+             "neon.bfdot.": "bfdot", "neon.smmla.": "smmla", "neon.ummla.": "ummla", "neon.usmmla.": "usmmla",
+             "neon.bfmmla.": "bfmmla", "mve.": r"vmla(da)?va\.s(8|16)"}
 MACHINES = {"avx512vnni.": "cascadelake", "avxvnni.": "alderlake", "avxvnniint8.": "alderlake -mattr=+avxvnniint8", "avx512bf16.": "znver4",
-            "avx512fp16.": "sapphirerapids", "avx2.": "haswell", "avx512bw.": "skylake-avx512", "neon.": "neoverse-v1", "mve.": "llvm -mtriple=thumbv8.1m.main-none-eabihf -mcpu=cortex-m55 -mattr=+mve.fp"}
+            "avx512fp16.": "sapphirerapids", "avx2.": "haswell", "avx512bw.": "skylake-avx512", "neon.": "neoverse-v1",
+            "mve.": "llvm -mtriple=thumbv8.1m.main-none-eabihf -mcpu=cortex-m55 -mattr=+mve.fp"}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
