@@ -49,6 +49,7 @@ from .graph.tidy.dead_code import eliminate_dead_code
 from .graph.tidy.fold_constants import fold_constants
 from .graph.tidy.fold_scale import decompose_batch_norm, fold_scale, scale_sums
 from .graph.tidy.inline_functions import inline_functions
+from .graph.tidy.shared_operands import shared_operands
 from .graph.tidy.simplify import simplify
 from .host.lower_host import lower_host
 from .host.solve_sizes import solve_sizes
@@ -85,7 +86,8 @@ def libraries(mod: IRModule) -> IRModule:
 
 OPTIMIZE: list[Pass] = [
     call_shapes, inline_functions, convert_to_dataflow, eliminate_dead_code, quantised_products, packed_weights, narrow_weights, decompose_batch_norm,
-    fold_constants, simplify, fold_constants, eliminate_dead_code, fold_scale, fold_constants, eliminate_common_subexpressions, eliminate_dead_code,
+    shared_operands, fold_constants, simplify, fold_constants, eliminate_dead_code, fold_scale, fold_constants, eliminate_common_subexpressions,
+    eliminate_dead_code,
 ]
 """Graph to graph: rewriting on operators."""
 
