@@ -105,7 +105,7 @@ def test_what_it_does_not_compute_is_left_to_the_processor_with_the_reason(odd):
 
 
 def test_memories_that_hold_no_block_leave_it_to_the_processor():
-    chip = accelerators.register(described(sums=128))  # one tile of sums, and two are wanted
+    chip = accelerators.register(described(sums=124))  # a tile of sums has 128 bytes
     try:
         assert "odd" not in kernels(multiplied(8, np.ones((6, 8), np.int8)), Target("x86-64 -device=odd"))
     finally:
@@ -132,3 +132,46 @@ def test_descriptions_that_contradict_themselves_are_refused():
         chip.loads("odd.more", "f", engine="all")
     with pytest.raises(rd.RoundelError, match="cannot have a memory"):
         chip.memory("left", 100)
+
+
+def test_an_instruction_for_one_row_takes_any_number_of_rows():
+    @T.prim_func
+    def row(W: T.Buffer((3, 4), "int8", scope="odd.right"), Y: T.Buffer((4,), "int32", scope="odd.sums"), X: T.Buffer((3,), "int8", scope="odd.left")):
+        with T.block("root"):
+            T.reads(Y[0:4], X[0:3], W[0:3, 0:4])
+            T.writes(Y[0:4])
+            for k, j in T.grid(3, 4):
+                with T.block("product"):
+                    vk, vj = T.axis.remap("RS", [k, j])
+                    Y[vj] = Y[vj] + T.cast(W[vk, vj], "int32") * T.cast(X[vk], "int32")
+
+    more = """
+void odd_row(int64_t w, int64_t c, int64_t x) {
+  for (int j = 0; j < 4; j++) for (int k = 0; k < 3; k++) sums[c / 4 + j] += left[x + k] * right[w + k * 4 + j];
+}
+"""
+    chip = described(sums=128, source=DRIVER + more)
+    chip.products.clear()
+    chip.computes("odd_row", row, engine="all", cycles=3)
+    accelerators.register(chip)
+    try:
+        rng = np.random.default_rng(5)
+        weights = rng.integers(-128, 128, (50, 33)).astype(np.int8)
+        for rows in (2, 7):
+            mod = multiplied(rows, weights)
+            assert "odd" in kernels(mod, Target("x86-64 -device=odd"))
+            x = rng.integers(-128, 128, (rows, 50)).astype(np.int8)
+            np.testing.assert_array_equal(rd.compile(mod, target=Target("x86-64 -device=odd"))(x), x.astype(np.int64) @ weights.astype(np.int64))
+    finally:
+        accelerators.unregister(chip)
+
+
+def test_a_chip_that_lacks_an_instruction_is_told_so():
+    chip = described()
+    del chip.moves["clear", "odd.sums"]
+    accelerators.register(chip)
+    try:
+        found = rd.explain(multiplied(8, np.ones((6, 8), np.int8)), target=Target("x86-64 -device=odd"), threads=1)
+        assert found.kernels[0]["instructions_refused"]["odd.odd_product"] == "odd has no instruction to clear odd.sums"
+    finally:
+        accelerators.unregister(chip)

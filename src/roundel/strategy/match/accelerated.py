@@ -112,5 +112,5 @@ def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], chip: Ac
                 continue
             made = arranged(info, instruction, factor, is_constant)
             if isinstance(made, TileProduct) and not made.rows:
-                made = f"it has one row, and a tile {instruction.rows}"
+                made = "it has one row, for which the processor need not wait for the chip"
             yield (instruction.intrin.name, made) if isinstance(made, str) else made

@@ -50,19 +50,22 @@ def accelerated(program: Program) -> Iterator[Sketch | Refusal]:
     if len(prologue) < len(before):
         start = program.inlined(keep=prologue)
         block = next(i for i in blocks_of(start.func) if i.name == block.name)
-    refused = []
+    refused: dict[str, str] = {}  # by instruction, what came closest
     for found in matches(block, program.is_constant, chip):
         if not isinstance(found, TileProduct):
-            refused.append(found)
+            refused.setdefault(*found)
             continue
-        table = candidates(found, chip, program.target)
+        if missing := _missing(found, chip):
+            refused[found.instruction.intrin.name] = missing
+            continue
+        table = candidates(found, chip)
         if not len(table):
-            refused.append((found.instruction.intrin.name, "no block of tiles fits the memories of the chip twice"))
+            refused[found.instruction.intrin.name] = "not even one tile of each operand fits the memories of the chip"
             continue
         steps = partial(_scheduled, found=found, prologue=prologue, chip=chip, target=program.target)
         yield Sketch(chip.name, program.inlined(keep=prologue), steps, table)
         return
-    for name, why in dict.fromkeys(refused):
+    for name, why in refused.items():
         yield Refusal(f"{chip.name} by {name}", why)
 
 
@@ -71,8 +74,21 @@ def _instruction(p: TileProduct) -> ChipInstruction:
     return p.instruction
 
 
-def candidates(p: TileProduct, chip: Accelerator, target: Target) -> Candidates:
-    """Every block of tiles that the memories hold, and what it is expected to take, in cycles of the chip."""
+def _missing(p: TileProduct, chip: Accelerator) -> str:
+    """Which instruction that moves operands the chip lacks; nothing where it has them all."""
+    data, weight, total = _instruction(p).memories
+    wanted = (("load", data), ("load", weight), ("clear", total), ("store", total))
+    return ", ".join(f"{chip.name} has no instruction to {kind} {scope}" for kind, scope in wanted if (kind, scope) not in chip.moves)
+
+
+def candidates(p: TileProduct, chip: Accelerator) -> Candidates:
+    """Every block of tiles of which the memories hold two copies, or where they hold none such one copy, and what it is expected to take, in cycles of
+    the chip. Engines that never work at the same time need one."""
+    twice = _candidates(p, chip, COPIES) if len(chip.engines) > 1 else None
+    return twice if twice is not None and len(twice) else _candidates(p, chip, 1)
+
+
+def _candidates(p: TileProduct, chip: Accelerator, copies: int) -> Candidates:
     t = _instruction(p)
     rows, columns, steps = (-(-n // each) for n, each in zip(_sizes(p), (t.rows, t.columns, t.products), strict=True))
     domains = {name: [n for n in BLOCKS if n == 1 or n <= most] for name, most in (("rows", rows), ("columns", columns), ("steps", steps))}
@@ -83,8 +99,8 @@ def candidates(p: TileProduct, chip: Accelerator, target: Target) -> Candidates:
         for scope, each in zip(t.memories, _bytes(p, c), strict=True):
             memory = chip.memories[scope]
             aligned = -(-each // memory.alignment) * memory.alignment
-            wanted[scope] = wanted.get(scope, 0) + COPIES * aligned
-            if t.memories.count(scope) * COPIES <= memory.banks:  # there is a bank for each copy
+            wanted[scope] = wanted.get(scope, 0) + copies * aligned
+            if t.memories.count(scope) * copies <= memory.banks:  # there is a bank for each copy
                 fits &= aligned <= memory.nbytes // memory.banks
         for scope, size in wanted.items():
             fits &= size <= chip.memories[scope].nbytes
