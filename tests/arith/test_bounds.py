@@ -93,3 +93,14 @@ def test_equality_of_indices_of_different_widths():
     x = Var("x", DType("int32"))
     assert Analyzer().prove_equal(tir.Cast(INT64, x) * 4 + 1, x * 4 + 1)
     assert not Analyzer().prove_equal(tir.Cast(INT64, x) * 4, x * 4 + 1)
+
+
+@pytest.mark.parametrize("times, more, expected", [(3, 0, 2), (3, 1, 3), (1, 0, 0), (2, 5, 6)])
+def test_a_loop_over_so_many_times_a_size_is_divided_by_it(times, more, expected):
+    """Panels of columns times blocks of so many rows as only the run tells: which panel it is has a bound. The size is one at least where it divides."""
+    n, i = Var("n", INT64, size=True), Var("i", INT64)
+    for divisor in (n, (n + 5) // 6):
+        an = Analyzer()
+        an.bind(i, Range(tir.index_const(0), divisor * times + more))
+        assert an.bounds(i // divisor) == (0, expected)
+        assert all(k // d <= expected for size in range(1, 40) for d in [size if divisor is n else (size + 5) // 6] for k in range(d * times + more))

@@ -45,3 +45,21 @@ def test_code_that_is_written_out_is_short():
 def test_the_next_panel_is_fetched_where_there_is_one(cout, fetched):
     func, _ = _scheduled(cout, rows=10, vectors=2, order=0)
     assert ('"prefetch"' in func.script()) == fetched
+
+
+def test_a_tile_that_fills_the_registers_has_single_steps_where_the_next_is_loaded_early():
+    """9 x 3 sums, three vectors and a broadcast are 31 registers: another vector takes one from the sums."""
+    def cost(target, rows, steps):
+        found = attempt(contraction, _product(rows, steps), target, constants=(1,))
+        return found.sketch.candidates.expected({**found.choice, "rows": rows, "vectors": 3, "unroll": steps, "order": 0})
+
+    early, late = Target("sapphirerapids"), Target("znver5")
+    assert early.loaded_ahead > late.loaded_ahead == 0
+    assert cost(early, 9, 4) > 1.1 * cost(early, 9, 1)
+    assert cost(early, 8, 4) < 1.02 * cost(early, 8, 1) and cost(late, 9, 4) < 1.02 * cost(late, 9, 1)
+
+
+def _product(rows, steps):
+    x, w, k = te.placeholder((72 * 8, 256), "float32", "X"), te.placeholder((256, 480), "float32", "W"), te.reduce_axis(256, "k")
+    y = te.compute((72 * 8, 480), lambda i, j: te.sum(x[i, k.var] * w[k.var, j], axis=[k]), "Y")
+    return te.create_prim_func([x, w, y]).with_attr("decisions", {"rows": rows, "vectors": 3, "unroll": steps, "order": 0})

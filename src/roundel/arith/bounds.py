@@ -50,6 +50,8 @@ def of_atom(an: Analyzer, atom: Expr) -> Bounds:
         known = an.facts.atoms.get(atom)
         if known is not None:
             low, high = max(low, known[0]), min(high, known[1])
+        if high == inf and type(atom) is tir.FloorDiv and atom.is_index:
+            high = _most_times(an, atom)
         hit = an._bounds[atom] = (low, high)
     return hit
 
@@ -136,6 +138,23 @@ def _floor(x: Number, y: Number) -> Number:
 
 def _floordiv(an: Analyzer, e: Expr) -> Bounds:
     return floor_quotient(an.bounds(e.a), an.bounds(e.b))
+
+
+def _most_times(an: Analyzer, e: Expr) -> Number:
+    """The greatest value of a quotient whose divisor is no number, where a fact says that the dividend is below so many times the divisor, as it does of
+    the variable of a loop over both."""
+    dividend, divisor, least = an.sum(e.a), an.sum(e.b), an.bounds(e.b)[0]
+    if least < 0 or not divisor.terms:
+        return inf
+    atom, k = next(iter(divisor.terms.items()))
+    found: Number = inf
+    for fact in an.facts.inequalities:  # is not positive
+        most = dividend - fact
+        times, rest = divmod(most.terms.get(atom, 0), k)
+        left = most - divisor * times
+        if not rest and not left.terms:
+            found = min(found, times + left.const // max(least, 1) if left.const >= 0 else times - 1)
+    return found
 
 
 def _floormod(an: Analyzer, e: Expr) -> Bounds:

@@ -159,7 +159,7 @@ def _step(bodies: Sequence[_Body], target: Target) -> Column:
     everything = arithmetic + loads + stores - folded + STEP
     limits = [arithmetic / target.fma_ports, loads / target.loads, stores / target.stores, everything / target.issue,
               *(b.waiting(everything) for b in bodies)]
-    late = sum(b.late() for b in bodies)
+    late = sum(b.late() + b.crowded() for b in bodies)
     return sum(most(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + late
 
 
@@ -349,6 +349,22 @@ class _Body:
             return updates * latency * seen
         one_by_one = sum(o.instructions for o in self.s.operations) * self.target.fma_latency * exposed(self.target, instructions)
         return most(updates * latency, one_by_one)  # what follows a sum along a row needs it
+
+    def crowded(self) -> Column:
+        """For sums in registers whose steps are written out: LLVM loads vectors of the next step before the last one is over, and where no register is
+        left for them, some sum goes through memory in each step (of tiles of 31 registers, 9 x 3 took 1.2 times as long as with single steps, and up to
+        2.2 times)."""
+        if not self.s.accumulates or self.store is None or not self.store.register:
+            return 0.0
+        steps = self.times(self.unrolled - self.store.moves)
+        loaded: Column = 0
+        for t in self.s.touches:
+            if not t.is_store and self.lane_axis in t.moves and t.buffer is not self.store.buffer:
+                loaded = loaded + self.times(t.moves & self.store.moves)
+        needed = self.times(self.store.moves) * self.registers(self.store.moves, self.store.bits) + loaded + 1
+        room = self.target.vector_registers
+        is_full = (needed <= room) & (needed + self.target.loaded_ahead * loaded > room)  # (larger tiles spill anyway)
+        return chosen((steps > 1) & is_full, steps * (self.target.fma_latency + self.target.forwarding), 0.0)
 
     def late(self) -> Column:
         """For lines that come from the second-level cache, or from memory, while nothing asks for them ahead."""

@@ -64,7 +64,7 @@ def _behaviour(name: str) -> Number:
         return Number(1, 1000)
     if name.endswith(("_passes", "_times")):
         return Number(0, 1000, whole=name.endswith("_passes"))
-    return Number(1, 100, whole=False) if name == "masked" else Number(0 if name.endswith("exposed") else 1e-3, 1, whole=False)
+    return Number(1, 100, whole=False) if name == "masked" else Number(0 if name.endswith(("exposed", "ahead")) else 1e-3, 1, whole=False)
 
 
 # fmt: off

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.dataclass import dataclass
-from .behaviour import IN_ORDER, OUT_OF_ORDER, OUT_OF_ORDER_ARM, PORTABLE, Behaviour
+from .behaviour import IN_ORDER, OUT_OF_ORDER, OUT_OF_ORDER_ARM, OUT_OF_ORDER_ZEN, PORTABLE, Behaviour
 
 K, M = 1 << 10, 1 << 20
 _ALL_X86 = "sse2"  # that have 64 bits
@@ -74,8 +74,8 @@ _GOLDEN_COVE_SERVER = _Core(OUT_OF_ORDER, 2, 6, 512, 12, 16, 128, 48, 9, forward
 _ZEN1 = _Core(OUT_OF_ORDER, 2, 5, 192, 8, 8, 32, 24, 12, forwarding=1.0)
 _ZEN2 = _Core(OUT_OF_ORDER, 2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0)
 _ZEN3 = _Core(OUT_OF_ORDER, 2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0)
-_ZEN4 = _Core(OUT_OF_ORDER, 1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0)  # a load of 512 bits takes both ports
-_ZEN5 = _Core(OUT_OF_ORDER, 2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0)
+_ZEN4 = _Core(OUT_OF_ORDER_ZEN, 1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0)  # a load of 512 bits takes both ports
+_ZEN5 = _Core(OUT_OF_ORDER_ZEN, 2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0)
 _N1 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 10, wrong_branch=11.0)
 _V1 = _Core(OUT_OF_ORDER_ARM, 3, 8, 256, 4, 8, 48, 32, 12, stores=2, wrong_branch=11.0)
 _A72 = _Core(OUT_OF_ORDER_ARM, 1, 3, 128, 2, 16, 16, 8, 4)
