@@ -275,6 +275,36 @@ def efficiency(
 
 
 @app.command()
+def workers(
+    size: int = typer.Option(256, help="Of a matrix product."),
+    candidates: int = typer.Option(64, help="Candidates that are measured."),
+    rounds: int = typer.Option(9, help="How often."),
+) -> None:
+    """What two workers take for measuring the same candidates, relative to one."""
+    from .tuning import run_workers
+
+    run_workers(size, candidates, rounds)
+
+
+@app.command()
+def pretrain(
+    folder: str = typer.Option("", help="Where measurements are kept; default: a folder of the cache. The next command goes on from there."),
+    models: str = typer.Option("resnet18,mobilenetv2,bert128", help="Models whose kernels are measured."),
+    layers: int = typer.Option(60, help="Random layers that are measured too."),
+    candidates: int = typer.Option(32, help="Of each kernel."),
+    seconds: float = typer.Option(1e9, help="For how long to measure; 0: only train."),
+    write: bool = typer.Option(False, "--write", help="Write the model that ships."),
+) -> None:
+    """Measure candidates of many kernels, train the model of the tuner that ships, and validate it on kernels that it has not seen."""
+    from roundel.ir import options
+
+    from .pretrain import default_output, run_pretrain
+
+    place = Path(folder) if folder else options.cache_dir() / "pretrain"
+    run_pretrain(place, _list(models), layers, candidates, seconds, default_output() if write else None)
+
+
+@app.command()
 def metaschedule(
     peer: str = typer.Option("python", help="The Python of an environment with apache-tvm, xgboost, psutil, cloudpickle and tornado."),
     trials: int = typer.Option(32, help="Candidates that each measures for a program."),

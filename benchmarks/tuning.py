@@ -7,18 +7,26 @@ The CPU time is what a busy machine lengthens least: two cores that have nothing
 from __future__ import annotations
 
 import contextlib
+import multiprocessing
 import os
 import resource
 import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import roundel as rd
+from roundel import te
 from roundel.tune import Session, Task
 from roundel.tune.api import tune
 from roundel.tune.attempt import Attempt
+from roundel.tune.measure import Artifact, LocalBuilder
+from roundel.tune.measure.executors import ExecutorRunner, RunnerPool
+from roundel.tune.space import Candidate, Space
 
 from .models import Case, onnx_file
 
@@ -69,6 +77,33 @@ def rate(task: Task, trials: int, threads: int) -> dict[str, Any]:
     seconds, spent, made = ended[0][0] - begun[0][0], ended[0][1] - begun[0][1], ended[0][2]
     return {"task": task.name, "default_ms": row.default_ms, "trials": made, "twins": len(attempt.search.seen) - made, "seconds": seconds,
             "rate": made / seconds, "cpu_ms": spent / made * 1e3, "first_gain": gains[0] if gains else None, "gain": row.gain}
+
+
+def run_workers(size: int, candidates: int, rounds: int) -> float:
+    """What two workers take for measuring candidates of a matrix product, relative to one, in turns; the median."""
+    a, b, r = te.placeholder((size, size), "float32", "A"), te.placeholder((size, size), "float32", "B"), te.reduce_axis((0, size), "r")
+    task = rd.tune.tasks(te.compute((size, size), lambda i, j: te.sum(a[i, r] * b[r, j], axis=r), "C"))[0]
+    space = Space.of(task.program)
+    way = space.default.way
+    ranked = space.ways[way].ranked(8 * candidates)[::8]
+    builder = LocalBuilder()
+    built = builder.build([p for r in ranked if (p := space.plan(Candidate(way, tuple(r.tolist())))) is not None], task.program.target)
+    artifacts = [found for f in built if isinstance(found := f.result(), Artifact)]
+    builder.close()
+    with ExitStack() as stack:
+        pools = [stack.enter_context(ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))) for _ in range(2)]
+        pair, ratios = RunnerPool([ExecutorRunner(p) for p in pools]), []
+        pair.race(task.job(1), artifacts[0], artifacts[0], artifacts[:4])
+        for _ in range(rounds):
+            seconds = []
+            for runner in (pair, pair.runners[0]):
+                begun = time.monotonic()
+                runner.race(task.job(1), artifacts[0], artifacts[0], artifacts)
+                seconds.append(time.monotonic() - begun)
+            ratios.append(seconds[0] / seconds[1])
+            print(f"{len(artifacts)} candidates: one worker {seconds[1]:.2f} s, two {seconds[0]:.2f} s: {ratios[-1]:.2f}", flush=True)
+    print(f"median {median(ratios):.2f}")
+    return median(ratios)
 
 
 def _expected(task: Task) -> float:

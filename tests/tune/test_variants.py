@@ -10,6 +10,7 @@ from roundel.ir import tir
 from roundel.ir.errors import ScheduleError
 from roundel.strategy import template
 from roundel.strategy.guarded import guarded
+from roundel.tune.attempt import Attempt
 from roundel.tune.database import Database
 from roundel.tune.measure import Timed
 from roundel.tune.task import Case
@@ -83,6 +84,22 @@ def test_each_size_has_the_schedule_that_is_fastest_there(tmp_path):
         np.testing.assert_allclose(c, a @ b, rtol=1e-5)
     again = tuned(rows(), tmp_path / "db")
     assert [(most, e.sketch) for most, e in again.attempts[0].variants] == [(90, "low")]
+
+
+@pytest.mark.parametrize("shares", [True, False])
+def test_no_size_takes_longer_than_untuned(tmp_path, monkeypatch, shares):
+    """A schedule that is faster for all sizes together and slower at one shares its place with the default there, or gives way to it."""
+    def seconds(sketch, rows):
+        return rows * (1e-5 if sketch not in ("low", "tall") else 1.1e-5 if rows < 30 else 0.5e-5)
+
+    if not shares:
+        monkeypatch.setattr(Attempt, "_layouts", lambda self, entry: [(0, entry.sketch)])
+    result = rd.tune(rows(), sizes={"n": list(SIZES)}, space=[template(low), template(tall)], search="exhaustive", threads=1, trials=4,
+                     db=tmp_path / "db", builder=FakeBuilder(), runner=BySize(seconds))
+    (attempt,) = result.attempts
+    default = attempt.default.sketch
+    assert (attempt.winner.sketch == default) != shares
+    assert [(most, e.sketch) for most, e in attempt.variants] == ([(32, default)] if shares else [])
 
 
 def test_a_model_is_compiled_from_schedules_behind_guards(tmp_path):

@@ -409,23 +409,36 @@ class Attempt:
                 raced.append(Finalist(entry, outcome.history))
                 if is_faster(ratios):
                     sure.append((median(ratios), entry))
-        if sure:
-            self.winner = min(sure, key=lambda pair: pair[0])[1]
-        self.variants = self._shared(raced)
+        for _, entry in sorted(sure, key=lambda pair: pair[0]):
+            guarded, last = self._shared(raced, entry)
+            if not self._loses_somewhere(raced, guarded, last):
+                self.variants, self.winner = guarded, last
+                return
+        if not sure:  # the default may still share the sizes with others
+            self.variants, self.winner = self._shared(raced, self.default)
 
-    def _shared(self, raced: Sequence[Finalist]) -> list[tuple[int, Entry]]:
-        """Share the sizes between the winner and those that read constants as it does; the last of them becomes the winner."""
+    def _shared(self, raced: Sequence[Finalist], winner: Entry) -> tuple[list[tuple[int, Entry]], Entry]:
+        """Share the sizes between a winner and those that read constants as it does: the schedules for sizes up to a bound each, and that for the rest."""
         name = varying_size(self.task.cases)
         rounds = min((len(h) for f in raced for h in f.history), default=0)
         if name is None or not rounds or name not in (v.name for v in sizes_of(self.task.program.func)):
-            return []
+            return [], winner
         everyone = [*raced, Finalist(self.default, ((1.0,) * rounds,) * len(self.task.cases))]
         layouts = {f: self._layouts(f.entry) for f in everyone}
-        winner = next(f for f in everyone if f.entry is self.winner)
-        alike = [f for f in everyone if f is not winner and layouts[f] == layouts[winner]]
-        *guarded, (_, last) = shared(self.task.cases, self.default.seconds, winner, alike, name)
-        self.winner = last.entry
-        return [(most, f.entry) for most, f in guarded if most is not None]
+        first = next(f for f in everyone if f.entry is winner)
+        alike = [f for f in everyone if f is not first and layouts[f] == layouts[first]]
+        *guarded, (_, last) = shared(self.task.cases, self.default.seconds, first, alike, name)
+        return [(most, f.entry) for most, f in guarded if most is not None], last.entry
+
+    def _loses_somewhere(self, raced: Sequence[Finalist], guarded: Sequence[tuple[int, Entry]], last: Entry) -> bool:
+        """Whether a size takes longer under these schedules than with the default."""
+        name = varying_size(self.task.cases)
+        history = {id(f.entry): f.history for f in raced}
+        for k, case in enumerate(self.task.cases):
+            taken = next((e for most, e in guarded if case.sizes[name or ""] <= most), last)
+            if taken is not self.default and median(history[id(taken)][k]) > 1 + GAIN:
+                return True
+        return False
 
     def _layouts(self, entry: Entry) -> list[tuple[int, str]] | None:
         """How a candidate wants constants to be laid out; None where it cannot be scheduled any more."""

@@ -3,7 +3,8 @@
 
 What is learned is the residual, the logarithm of the measured time over the expected one, so nothing has to be learned where the model is right, and
 one measurement already tells how all candidates of a sketch are to be judged. Where the residual is known, it is predicted from decisions by
-gradient-boosted trees (Chen et al., 2018, https://arxiv.org/abs/1805.08166, which learn times from features of loops).
+gradient-boosted trees (Chen et al., 2018, https://arxiv.org/abs/1805.08166, which learn times from features of loops), on top of what other programs tell
+(`pretrained`).
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import functools
 import logging
 from collections.abc import Sequence
 from types import ModuleType
+from typing import Literal
 
 import numpy as np
 
+from .pretrained import Pretrained, shipped
 from .space import Candidate, Space
 
 ENOUGH = 8       # measurements that are worth trees
@@ -39,11 +42,13 @@ def lightgbm() -> ModuleType | None:
 
 
 class Learned:
-    """The residual of the candidates of a space. ``uses_trees``: whether decisions are looked at, and not only the sketch."""
+    """The residual of the candidates of a space. ``uses_trees``: whether decisions are looked at, and not only the sketch. ``before``: what is known before
+    anything of the space was measured (default: the model that ships, None: nothing); what is measured corrects it."""
 
-    def __init__(self, space: Space, uses_trees: bool = True) -> None:
+    def __init__(self, space: Space, uses_trees: bool = True, before: Pretrained | Literal["shipped"] | None = "shipped") -> None:
         self.space = space
         self.uses_trees = uses_trees
+        self.before = (shipped() if uses_trees else None) if before == "shipped" else before
         self.names = sorted({n for way in space.ways for t in way.tables for n in t.columns})
         self._features: list[np.ndarray] = []
         self._residuals: list[float] = []
@@ -59,16 +64,20 @@ class Learned:
         rows = np.asarray([candidate.rows], dtype=np.int64).reshape(1, -1)
         self._features.append(self.features(candidate.way, rows)[0])
         expected = max(self.space.cycles(candidate), 1.0)
-        self._residuals.append(float("nan") if seconds is None else float(np.log(seconds / expected)))
+        known = self._before(candidate.way, rows)[0]
+        self._residuals.append(float("nan") if seconds is None else float(np.log(seconds / expected) - known))
         self._fresh = False
 
     def residual(self, way: int, rows: np.ndarray) -> np.ndarray:
         """What is to be added to the logarithm of the expected cycles of candidates to have that of their seconds, but for a constant."""
         self._learn()
-        offset = np.full(len(rows), self._offsets[way])
+        offset = self._offsets[way] + self._before(way, rows)
         if self._trees is None or not len(rows):
             return offset
         return offset + self._trees.predict(self.features(way, rows))
+
+    def _before(self, way: int, rows: np.ndarray) -> np.ndarray:
+        return self.before.residual(self.space, way, rows) if self.before is not None else np.zeros(len(rows))
 
     def features(self, way: int, rows: np.ndarray) -> np.ndarray:
         """A row for each candidate: the sketch, the expected cycles, and the decisions (NaN where a sketch has none of the name)."""

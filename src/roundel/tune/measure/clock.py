@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import os
 import resource
+import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 STOLEN = 0.03  # most share of a turn in which a single thread did not run
@@ -38,12 +40,31 @@ class Cores:
         self.usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         self._before = _busy()
 
-    def quietest(self, count: int) -> tuple[int, ...]:
-        """So many cores, those that were least busy since this was asked the last time; none where the system does not tell."""
+    @contextmanager
+    def one(self) -> Iterator[int | None]:
+        """The core that was least busy since this was asked the last time, of those on which no other process measures meanwhile; any where all are
+        taken, None where the system does not tell."""
         now = _busy()
         used = {cpu: now.get(cpu, 0) - self._before.get(cpu, 0) for cpu in self.usable}
         self._before = now
-        return tuple(sorted(sorted(self.usable, key=lambda cpu: (used[cpu], -cpu))[:count]))
+        order = sorted(self.usable, key=lambda cpu: (used[cpu], -cpu))
+        with ExitStack() as stack:
+            free = (cpu for cpu in order if _is_free(cpu, stack))
+            yield next(free, order[0] if order else None)
+
+
+def _is_free(cpu: int, stack: ExitStack) -> bool:
+    """Whether no other process of this user measures on a core; then it is this one's until the end of ``stack``, or of the process. A name of Linux's that is
+    no file stands for the core."""
+    if sys.platform != "linux":
+        return True
+    name = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+    try:
+        name.bind(f"\0roundel-measures-on-{os.getuid()}-{cpu}")
+    except OSError:
+        name.close()
+        return False
+    return True
 
 
 def _busy() -> dict[int, int]:

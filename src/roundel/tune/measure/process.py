@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from .job import Failure
+from .worker import PLACE
 
 _LENGTH = struct.Struct("<Q")
 START_SECONDS = 300.0  # in which a process must be ready: a second of work, which a machine with much else to do may take long for
@@ -56,9 +57,9 @@ class Process:
                     return value
                 at = value
         except TimeoutError:
-            raise Lost(Failure("time limit", f"it took more than {seconds(at):.1f} s"), at) from None
+            raise Lost(Failure("time limit", f"it took more than {seconds(at):.1f} s"), self._noted(at)) from None
         except (EOFError, OSError, pickle.UnpicklingError):
-            raise Lost(self._died(), at) from None
+            raise Lost(self._died(), self._noted(at)) from None
         finally:
             if not answered:
                 self.close()
@@ -89,17 +90,21 @@ class Process:
         if child is not None:
             child.kill()
             child.wait()
-            for stream in (child.stdin, child.stdout, self._said):
+            for stream in (child.stdin, child.stdout, self._said, self._notes):
                 with contextlib.suppress(OSError):
                     stream.close()  # type: ignore[union-attr]
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None:
-            self._said = tempfile.TemporaryFile()
+            self._said, notes = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+            notes.write(PLACE.pack(-1))
+            notes.flush()
+            self._notes = notes
             own = str(Path(__file__).resolve().parents[3])
             paths = os.pathsep.join(p for p in (*sys.path, own) if p)
             self._child = subprocess.Popen(
-                [sys.executable, "-P", "-m", "roundel.tune.measure.worker", str(self.memory), ",".join(map(str, self.cpus)), str(os.getpid())],
+                [sys.executable, "-P", "-m", "roundel.tune.measure.worker", str(self.memory), ",".join(map(str, self.cpus)), str(os.getpid()),
+                 str(notes.fileno())], pass_fds=[notes.fileno()],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said, env={**os.environ, "PYTHONPATH": paths})
             self._await_start()
         return self._child
@@ -138,6 +143,12 @@ class Process:
             self._buffer += more
         taken, self._buffer = self._buffer[:count], self._buffer[count:]
         return taken
+
+    def _noted(self, told: Any) -> Any:
+        """What the child was at: what it noted last, or else told."""
+        self._notes.seek(0)
+        (number,) = PLACE.unpack(self._notes.read(PLACE.size))
+        return told if number < 0 else number
 
     def _died(self) -> Failure:
         """Why the child is gone."""

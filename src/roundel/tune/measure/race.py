@@ -9,9 +9,11 @@ within the noise of the champion.
 
 from __future__ import annotations
 
+import os
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import field
 from statistics import median, quantiles
 from typing import Any
@@ -82,8 +84,12 @@ def race(job: Job, reference: Artifact, champion: Artifact, challengers: Sequenc
          tell: Callable[[Any], None], place: Place = HERE) -> tuple[Timed, list[Timed | Failure]]:
     """The champion's times and those of the challengers. ``reference`` is what results must be like. ``tell`` hears what is begun with: ``reference``,
     ``champion``, then the position of each challenger."""
-    if place is HERE:
-        _pin(job.threads)
+    with _pinned(job.threads) if place is HERE else nullcontext():
+        return _raced(job, reference, champion, challengers, effort, seed, tell, place)
+
+
+def _raced(job: Job, reference: Artifact, champion: Artifact, challengers: Sequence[Artifact], effort: Effort, seed: int, tell: Callable[[Any], None],
+           place: Place) -> tuple[Timed, list[Timed | Failure]]:
     tell("reference")
     known = _reference(job, reference, place)
     tell("champion")
@@ -107,13 +113,18 @@ def race(job: Job, reference: Artifact, champion: Artifact, challengers: Sequenc
     return _result(leader, leader), [found[k] for k in range(len(challengers))]
 
 
-def _pin(threads: int) -> None:
-    import os
-
+@contextmanager
+def _pinned(threads: int) -> Iterator[None]:
+    """Within, a single thread runs on a core of its own."""
     if not _cores:
         _cores.append(Cores())
-    if threads == 1 and hasattr(os, "sched_setaffinity") and (chosen := _cores[0].quietest(1)):
-        os.sched_setaffinity(0, chosen)
+    if threads > 1 or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    with _cores[0].one() as chosen:
+        if chosen is not None:
+            os.sched_setaffinity(0, [chosen])
+        yield
 
 
 def _reference(job: Job, reference: Artifact, place: Place) -> _Known:
@@ -175,14 +186,15 @@ def _rounds(job: Job, leader: _Runner, running: dict[int, _Runner], effort: Effo
     for runner in (leader, *running.values()):
         runner.calls = [max(1, round(effort.turn_seconds / seconds)) for seconds in runner.first]
         runner.times = [[] for _ in job.cases]
-    end = time.monotonic() + effort.seconds
+    end, note = time.monotonic() + effort.seconds, getattr(tell, "note", tell)
+    tell("rounds")
     for number in range(effort.rounds[-1]):
         if number >= LEAST and time.monotonic() > end:
             return
         turns = [(k, c) for k in (-1, *running) for c in range(len(job.cases))]
         rng.shuffle(turns)
         for k, c in turns:
-            tell("champion" if k < 0 else k)
+            note(k)
             runner = leader if k < 0 else running[k]
             seconds, _ = place.turn(lambda runner=runner, c=c: runner.runs[c](runner.calls[c]), job.threads)
             runner.times[c].append(seconds / runner.calls[c])

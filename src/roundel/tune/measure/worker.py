@@ -1,24 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child of `Process`: ``python -m roundel.tune.measure.worker MEMORY CPUS PARENT`` builds programs and runs them.
+"""The child of `Process`: ``python -m roundel.tune.measure.worker MEMORY CPUS PARENT NOTES`` builds programs and runs them.
 
 Messages are those of ``build.worker``. A request is ``(kind, arguments)``; answers are ``("at", what)`` for what is begun with, then
-``("done", answer)``. ``MEMORY``: bytes beyond what the process has when it begins (0: no limit). ``CPUS``: those that it may run on.
+``("done", answer)``. ``MEMORY``: bytes beyond what the process has when it begins (0: no limit). ``CPUS``: those that it may run on. ``NOTES``: a file
+descriptor of `PLACE` bytes, in which the process notes what it is at where a message would wake who asks, who would take the core from what is measured.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 import os
 import resource
 import signal
+import struct
 import sys
+from typing import Any, BinaryIO
 
 from ...build.worker import receive, send
 from ...ir.garbage import RARE
 
+PLACE = struct.Struct("<q")  # the number of a candidate; -1 for none
 
-def main(memory: int, cpus: list[int], parent: int) -> None:
+
+class Teller:
+    """Tells who asks what this process is at, by a message, or by a note that is read where the process dies."""
+
+    def __init__(self, out: BinaryIO, notes: int) -> None:
+        self._out, self._place = out, mmap.mmap(notes, PLACE.size)
+
+    def __call__(self, what: Any) -> None:
+        self.note(-1)
+        send(self._out, ("at", what))
+
+    def note(self, number: int) -> None:
+        """A candidate, by its number."""
+        PLACE.pack_into(self._place, 0, number)
+
+
+def main(memory: int, cpus: list[int], parent: int, notes: int) -> None:
     """Serve requests until stdin ends, or the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that asks
     die_with(parent)
@@ -33,13 +54,14 @@ def main(memory: int, cpus: list[int], parent: int) -> None:
         limit_memory(memory)
     gc.freeze()
     gc.set_threshold(*RARE)
-    send(out, ("at", "ready"))
+    tell = Teller(out, notes)
+    tell("ready")
     while True:
         try:
             kind, arguments = receive(sys.stdin.buffer)
         except EOFError:
             return
-        send(out, ("done", answers[kind](*arguments, tell=lambda what: send(out, ("at", what)))))
+        send(out, ("done", answers[kind](*arguments, tell=tell)))
 
 
 def die_with(parent: int) -> None:
@@ -65,4 +87,4 @@ def _numbers(text: str) -> list[int]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), _numbers(sys.argv[2]), int(sys.argv[3]))
+    main(int(sys.argv[1]), _numbers(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
