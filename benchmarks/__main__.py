@@ -274,6 +274,18 @@ def efficiency(
     run_efficiency(_list(programs), _list(models), count, random, trials, seeds)
 
 
+@app.command("graph-choices")
+def graph_choices(
+    count: int = typer.Option(30, help="Random small graphs."),
+    seed: int = typer.Option(0, help="Of the graphs."),
+    seconds: float = typer.Option(1e9, help="Seconds after which no other graph is begun."),
+) -> None:
+    """Algorithms, layouts, boundaries and packing of small graphs: a quarter of the models measured, against all."""
+    from .graph_choices import run_graph_choices
+
+    run_graph_choices(count, seed, seconds)
+
+
 @app.command()
 def workers(
     size: int = typer.Option(256, help="Of a matrix product."),

@@ -24,7 +24,7 @@ from roundel.tune import Search, Task
 from roundel.tune.api import tune
 from roundel.tune.attempt import Attempt
 from roundel.tune.learned import lightgbm
-from roundel.tune.pretrained import FILE, OF_PROGRAMS, features
+from roundel.tune.pretrained import FILE, OF_PROGRAMS, features, largest
 from roundel.tune.space import Candidate
 
 from .layers import Layer
@@ -32,9 +32,10 @@ from .models import Case, onnx_file
 from .more_programs import PROGRAMS
 from .random_layers import draw
 
-TREES = {"objective": "l2", "num_leaves": 15, "learning_rate": 0.08, "min_data_in_leaf": 12, "lambda_l2": 2.0, "feature_fraction": 0.8, "verbosity": -1,
+TREES = {"objective": "l1", "num_leaves": 15, "learning_rate": 0.06, "min_data_in_leaf": 15, "lambda_l2": 2.0, "feature_fraction": 0.8, "verbosity": -1,
          "num_threads": 1, "deterministic": True, "force_row_wise": True, "seed": 0}
-ROUNDS, FOLDS = 120, 5
+ROUNDS, FOLDS = 100, 8
+LEAST_ROWS = 8                # of a task to learn from
 LEAST_US, MOST_MS = 8.0, 3.0  # of a kernel
 FAR = np.log(4.0)             # residuals farther from the middle of their task count as this far
 
@@ -115,7 +116,7 @@ def _measured(name: str, task: Task, candidates: int) -> dict[str, Any]:
 
 def train(tasks: Sequence[dict[str, Any]], output: Path | None) -> None:
     """Print how well the order within tasks is predicted that were left out, and write the model of all of them."""
-    tasks = [t for t in tasks if len(t["rows"]) >= 8]
+    tasks = [{**t, "rows": [{**r, "decisions": largest(r["decisions"])} for r in t["rows"]]} for t in tasks if len(t["rows"]) >= LEAST_ROWS]
     sketches = sorted({r["sketch"] for t in tasks for r in t["rows"]})
     decisions = sorted({n for t in tasks for r in t["rows"] for n in r["decisions"]})
     tables = [_table(t["rows"], sketches, decisions) for t in tasks]

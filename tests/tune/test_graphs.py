@@ -56,9 +56,10 @@ def search(database, monkeypatch, seconds, most=8):
     def prepared(self, choices):
         key = frozenset(choices.items()), len(database)
         if key not in PREPARED:
-            PREPARED[key] = PREPARE(self, choices), dict(self._cycles)
-        way, cycles = PREPARED[key]
+            PREPARED[key] = PREPARE(self, choices), dict(self._cycles), dict(self._alike)
+        way, cycles, alike = PREPARED[key]
         self._cycles |= cycles
+        self._alike |= alike
         self.ways[key[0]] = found = Way(choices, way.places, way.tasks)
         return found
 

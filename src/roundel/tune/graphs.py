@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choices of the graph (algorithms, layouts, boundaries of kernels, packing) by measurement: a few whole models, those that are expected to be fastest.
 
-What a model takes is expected to be the sum over its kernels: what a record says of a kernel, else what it took inside of a model that was measured,
-else what is expected of it, times how far measurements were from that. So each model that is measured tells something of all others that have some of
-its kernels, and preparing a model, which tells its kernels, is all that is done for most of them.
+What a model takes is expected to be the sum over its kernels: what a kernel took inside of a model that was measured, else what a record says of it,
+else what is expected of it, times how far measurements were from that: those of kernels of the same operators, else all. So each model that is measured
+tells something of others that have some of its kernels or similar ones, and preparing a model, which tells its kernels, is all that is done for most.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -42,6 +43,7 @@ HOPELESS = 1.6     # times what is expected of a choice from which on another on
 FAR = 1.05         # times the fastest from which on a way is not worth measuring
 ROUNDS, LAST = 12, 40  # of a way against the untuned model: first, and of the fastest at the end
 TURN_SECONDS = 4e-3
+_NUMBER = re.compile(r"_[0-9]+(?=_|$)")  # in the name of a kernel, that tells it from others of the same operators
 _log = logging.getLogger("roundel.tune")
 
 
@@ -114,6 +116,7 @@ class Graphs:
     ways: dict[frozenset[tuple[str, str]], Way] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)  # of a call of a kernel, by digest,
     _cycles: dict[str, float] = field(default_factory=dict)   # ... and what is expected of it
+    _alike: dict[str, str] = field(default_factory=dict)      # equal for kernels of the same operators
     _compiling: float = 0.0                                   # seconds that it takes to compile and open a model
 
     def run(self) -> Chosen:
@@ -154,6 +157,7 @@ class Graphs:
         for digest, t in found.items():
             if digest not in self._cycles:
                 self._cycles[digest] = expected(t.program.func, self.setting, t.program.constants)
+                self._alike[digest] = _NUMBER.sub("", t.name)
         way = Way(choices, places_of(mod.choices), found)
         self.ways[frozenset(choices.items())] = way
         return way
@@ -208,8 +212,10 @@ class Graphs:
     def _of_kernel(self, digest: str, otherwise: float) -> float:
         if digest in self._seconds:
             return self._seconds[digest]
-        record = self.measured.best(digest)
-        return record.seconds / max(len(record.timings), 1) if record is not None else otherwise
+        if (record := self.measured.best(digest)) is not None:
+            return record.seconds / max(len(record.timings), 1)
+        alike = [s / self._cycles[d] for d, s in self._seconds.items() if self._alike.get(d) == self._alike[digest] and self._cycles[d]]
+        return self._cycles[digest] * median(alike) if alike else otherwise
 
     # --- measuring
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,7 @@ def features(space: Space, way: int, rows: np.ndarray, sketches: Sequence[str], 
     """A row for each candidate: the number of its sketch (-1: none of these), ratios of the program, and the decisions (NaN where a sketch has none of the
     name)."""
     found = space.ways[way]
-    columns, missing = found.columns(rows), np.full(len(rows), np.nan)
+    columns, missing = largest(found.columns(rows)), np.full(len(rows), np.nan)
     expected = np.maximum(found.cycles(rows), 1.0)
     least, nbytes = space.program.once("least work", lambda: _least(space.program))
     target = space.program.target
@@ -56,6 +56,15 @@ def features(space: Space, way: int, rows: np.ndarray, sketches: Sequence[str], 
                                                                                target.vector_bytes, target.vector_registers)))
     sketch = np.full(len(rows), float(sketches.index(found.name)) if found.name in sketches else -1.0)
     return np.stack([sketch, *facts, *(columns[n].astype(float) if n in columns else missing for n in decisions)], axis=1)
+
+
+def largest(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Decisions by their own names, where a program of several nests has one for each: the largest."""
+    found: dict[str, Any] = {}
+    for name, column in columns.items():
+        own = name.rsplit(".", 1)[-1]
+        found[own] = np.maximum(found[own], column) if own in found else column
+    return found
 
 
 def _least(program: Any) -> tuple[float, float]:
