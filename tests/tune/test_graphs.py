@@ -103,6 +103,19 @@ def test_what_was_found_is_compiled_from_then_on_and_not_searched_again(database
     assert again.ways[frozenset()].kernels in {w.kernels for w in first.ways.values() if w.choices}
 
 
+def test_interrupting_keeps_what_was_found(database, monkeypatch):
+    found = search(database, monkeypatch, lambda self, digest: 1e-9 * self._cycles[digest])
+    told = []
+
+    def tell(text):
+        told.append(text)
+        raise KeyboardInterrupt
+
+    found.tell = tell
+    chosen = found.run()
+    assert chosen.was_interrupted and chosen.measured == 2 and "2 measured" in told[0]
+
+
 def test_choices_without_a_faster_way_stay(database, monkeypatch):
     chosen = search(database, monkeypatch, lambda self, digest: 1e-6 * self._cycles[digest]).run()
     assert chosen.changes == () or chosen.gain > 1

@@ -78,7 +78,7 @@ def test_failures_are_remembered_and_the_search_goes_on(db):
     def seconds(func):
         return Failure("crash", "SIGSEGV") if func.attrs["scheduled"] == "generic" else 1e-3
 
-    (row,) = run(product(), db, FakeRunner(seconds), trials=24).rows
+    (row,) = run(product(), db, FakeRunner(seconds), trials=24, search="random").rows
     assert 0 < row.failures < 24
     assert {r.error for r in Database(db)} == {"", "crash: SIGSEGV"}
 

@@ -11,7 +11,6 @@ from roundel.script import relax as R
 from roundel.strategy.records import Timing
 from roundel.strategy.replay import record_of
 from roundel.target import Target
-from roundel.tune import api as tune_api
 from roundel.tune.space import Space
 from roundel.tune.whole import Proposed, Whole
 
@@ -46,6 +45,12 @@ def test_a_model_whose_sizes_are_not_known_is_not_compared():
     assert Whole(Layer, Target.host(), 1, {}).ratios({}) == {}
 
 
+class Here(FakeRunner):
+    """What is measured elsewhere is not compared here."""
+
+    is_here = True
+
+
 @pytest.fixture
 def tuned(tmp_path, monkeypatch):
     """What tuning gives for a layer whose default is the slowest schedule, where the comparisons inside of the model give these ratios."""
@@ -53,7 +58,6 @@ def tuned(tmp_path, monkeypatch):
     def run(of_kernels, of_model):
         asked, first = [], []
         made = {n: [(of_kernels, 1.0)] * 9 for n in rd.tune.tasks(Layer, sizes={"n": 64})[0].names}
-        monkeypatch.setattr(tune_api, "LocalRunner", FakeRunner)  # what is measured elsewhere is not compared here
         monkeypatch.setattr(Whole, "ratios", lambda self, records: asked.append(dict(records)) or made)
         monkeypatch.setattr(Whole, "total", lambda self, proposed, other: asked.append(dict(proposed.schedules)) or [of_model] * 9)
 
@@ -62,7 +66,7 @@ def tuned(tmp_path, monkeypatch):
             first.append(structural_digest(func))
             return 1e-3 if first[-1] == first[0] else 5e-4
 
-        result = rd.tune(Layer, sizes={"n": 64}, threads=1, trials=8, db=tmp_path / "x.jsonl", builder=FakeBuilder(), runner=FakeRunner(seconds))
+        result = rd.tune(Layer, sizes={"n": 64}, threads=1, trials=8, db=tmp_path / "x.jsonl", builder=FakeBuilder(), runner=Here(seconds))
         return result, [len(records) for records in asked]
 
     return run

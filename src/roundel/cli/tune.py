@@ -127,6 +127,10 @@ class _Lines:
             self.told = session.elapsed
             self._print(f"{session.elapsed:7.1f} s {status(session)}")
 
+    def note(self, text: str) -> None:
+        """What happens before the tasks are there."""
+        self._print(text)
+
     def _print(self, text: str) -> None:
         self.console.print(markup(text), soft_wrap=True, highlight=False)
 
@@ -141,7 +145,14 @@ class _Table:
 
     def __enter__(self) -> Callable[[Session], None]:
         self.live.__enter__()
-        return lambda session: self.live.update(table(session))
+        return self
+
+    def __call__(self, session: Session) -> None:
+        self.live.update(table(session))
+
+    def note(self, text: str) -> None:
+        """What happens before the tasks are there."""
+        self.live.update(markup(text))
 
     def __exit__(self, *error: Any) -> None:
         self.live.__exit__(*error)

@@ -53,14 +53,16 @@ def tune(found: Sequence[Task] | None, *, threads: int | None = None, seconds: f
     if found is None:
         machine = driver.target_of(target, mod) if _is_model(mod) else target
         known = Measured(database, machine, threads) if _is_model(mod) else None
-        if _is_model(mod) and (runner is None or isinstance(runner, LocalRunner)) and (search != "replay" and trials != 0):
-            chosen = _chosen(mod, machine, threads, cases_of(sizes), database, graphs, seconds, trials, begun)
+        if _is_model(mod) and _measures_here(runner) and search != "replay" and trials != 0:
+            end = float("inf") if seconds is None else begun + GRAPHS * seconds
+            note = getattr(watch, "note", _log.info)
+            chosen = _chosen(Graphs(Whole(mod, machine, threads, {}), cases_of(sizes), database, _graphs(graphs, trials), end, note))
         found = tasks(mod, target=target, sizes=sizes, records=known)
     if seconds is None and trials is None:
         trials = TRIALS * len(found)
     if runner is None and (foreign := next((t.program.target for t in found if t.program.target.triple != Target.host().triple), None)) is not None:
         raise OptionError(f"programs for {foreign.triple} cannot be measured here", hint="give a runner that measures on such a machine")
-    here = runner is None or isinstance(runner, LocalRunner)
+    here = _measures_here(runner)
     with ExitStack() as stack:
         if builder is None:
             builder = LocalBuilder()
@@ -79,32 +81,34 @@ def tune(found: Sequence[Task] | None, *, threads: int | None = None, seconds: f
             machine = found[0].program.target
             whole = Whole(mod, machine, threads, cases_of(sizes)[0][0], compared_for, Measured(database, machine, threads))
         session = Session(found, builder, runner, database, settings, watch, whole, begun)
-        if trials != 0:
+        if trials != 0 and not (chosen and chosen.was_interrupted):
             session.run()
         compared: list[Compared] = []
         if libraries and _is_model(mod) and not session.was_interrupted:
             end = float("inf") if seconds is None else begun + seconds
             machine = driver.target_of(target, mod)
             compared = Paths(mod, machine, threads, libraries, cases_of(sizes), database, runner, end).run()
-    return Result(session.attempts, time.monotonic() - begun, database.path, session.was_interrupted, compared, session.inside, chosen)
+    was_interrupted = session.was_interrupted or bool(chosen and chosen.was_interrupted)
+    return Result(session.attempts, time.monotonic() - begun, database.path, was_interrupted, compared, session.inside, chosen)
 
 
-def _chosen(mod: IRModule, target: Target, threads: int, cases: Any, database: Database, most: int | None, seconds: float | None, trials: int | None,
-            begun: float) -> Chosen | None:
-    """The choices of the graph, which are remembered; None where there are too few models to measure."""
-    if most is None:
-        most = MOST if trials is None else min(MOST, trials // TRIALS_OF_A_GRAPH)
-    if most < 2 or not _runs_here(target):
+def _graphs(most: int | None, trials: int | None) -> int:
+    """How many whole models are measured for the choices of the graph."""
+    return most if most is not None else MOST if trials is None else min(MOST, trials // TRIALS_OF_A_GRAPH)
+
+
+def _chosen(search: Graphs) -> Chosen | None:
+    """The choices of the graph, which are remembered; None where there are too few models to measure, or they run elsewhere."""
+    if search.most < 2 or search.whole.target.triple != Target.host().triple:
         return None
-    end = float("inf") if seconds is None else begun + GRAPHS * seconds
-    found = Graphs(Whole(mod, target, threads, cases[0][0]), cases, database, most, end).run()
-    database.append(*found.records)
-    _log.info("%s", found)
+    found = search.run()
+    search.database.append(*found.records)
+    search.tell(str(found))
     return found
 
 
-def _runs_here(target: Target) -> bool:
-    return target.triple == Target.host().triple
+def _measures_here(runner: Runner | None) -> bool:
+    return runner is None or getattr(runner, "is_here", False)
 
 
 def _is_model(mod: Any) -> TypeGuard[IRModule]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
 from statistics import median
@@ -86,6 +86,7 @@ class Chosen:
     ratios: Sequence[float] = ()
     measured: int = 0
     prepared: int = 0
+    was_interrupted: bool = False
 
     @property
     def gain(self) -> float:
@@ -106,13 +107,14 @@ class Chosen:
 @dataclass(eq=False)
 class Graphs:
     """The search among models with other choices. ``whole``: the model; ``cases``: values of its symbolic sizes with weights; ``most``: models that are
-    measured; ``end``: when to stop (`time.monotonic`)."""
+    measured; ``end``: when to stop (`time.monotonic`); ``tell`` hears how far it is. Ctrl-C ends the search; what it found is compared and kept."""
 
     whole: Whole
     cases: Sequence[tuple[Mapping[str, int], float]]
     database: Database
     most: int = MOST
     end: float = float("inf")
+    tell: Callable[[str], None] = lambda text: None
     ways: dict[frozenset[tuple[str, str]], Way] = field(default_factory=dict)
     _seconds: dict[str, float] = field(default_factory=dict)  # of a call of a kernel, by digest,
     _cycles: dict[str, float] = field(default_factory=dict)   # ... and what is expected of it
@@ -134,19 +136,29 @@ class Graphs:
         except (RoundelError, MemoryError, KeyError) as error:
             _log.warning("the choices of the graph are not measured, as the model does not run with random inputs: %s", error)
             return Chosen()
-        self._measure(base, self.base)
-        self._expand(base, preparing)
-        best, opened, tried = base, self.base, 1
-        while tried < self.most and time.monotonic() + self._compiling < self.end and (following := self._next(best)) is not None:
+        self._best, self._opened_best, was_interrupted = base, self.base, False
+        try:
+            self._measure(base, self.base)
+            self._expand(base, preparing)
+            self._search()
+        except KeyboardInterrupt:
+            was_interrupted = True
+        ratios = self._ratios(self._opened_best, LAST) if self._best is not base else []
+        best = self._best if is_faster(ratios) else base
+        tried = sum(w.ratio is not None for w in self.ways.values())
+        return Chosen(tuple(self._records(base, best)), tuple(self._changes(best)), ratios if best is not base else [], tried, len(self.ways), was_interrupted)
+
+    def _search(self) -> None:
+        """Measure the ways that promise most, until that is enough."""
+        for _ in range(self.most - 1):
+            if time.monotonic() + self._compiling > self.end or (following := self._next(self._best)) is None:
+                return
             function = self._tried(following)
-            tried += 1
-            if function is not None and (following.ratio or 1.0) < (best.ratio or 1.0):
-                best, opened = following, function
-                self._expand(best, time.monotonic() + PREPARING / 2 * (self.end - time.monotonic()))
-        ratios = self._ratios(opened, LAST) if best is not base else []
-        if not is_faster(ratios):
-            best, ratios = base, []
-        return Chosen(tuple(self._records(base, best)), tuple(self._changes(best)), ratios, tried, len(self.ways))
+            if function is not None and (following.ratio or 1.0) < (self._best.ratio or 1.0):
+                self._best, self._opened_best = following, function
+                self._expand(following, time.monotonic() + PREPARING / 2 * (self.end - time.monotonic()))
+            self.tell(f"{len(self.ways)} graphs prepared, {sum(w.ratio is not None for w in self.ways.values())} measured; the fastest takes "
+                      f"{self._best.ratio:.3f} of the time of the untuned one")
 
     # --- what there is
 

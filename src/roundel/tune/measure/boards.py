@@ -33,6 +33,8 @@ class BoardRunner(LocalRunner):
     """Measures on a ``board`` (a `Board`, or its text: ``ssh://pi@pi5``, ``qemu-aarch64-static``) programs for ``target``. ``seconds``: the time limit of
     a candidate; ``memory``: what it may take, in bytes. Raises OptionError for a board or target that is none."""
 
+    is_here = False
+
     def __init__(self, board: Board | str, target: TargetLike, seconds: float = RUN_SECONDS, memory: int = MEMORY) -> None:
         super().__init__(seconds, memory)
         self.board, self.target = board if isinstance(board, Board) else Board.of(board), Target(target)

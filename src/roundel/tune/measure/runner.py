@@ -110,6 +110,8 @@ class LocalRunner:
     """Measures in a child process of this machine, on the cores that have the least to do. ``seconds``: the time limit of a candidate, ``memory``
     what it may take, in bytes. ``beside``: who builds on this machine, and makes room meanwhile."""
 
+    is_here = True  # on this machine, as whole models run
+
     def __init__(self, seconds: float = RUN_SECONDS, memory: int = MEMORY, beside: LocalBuilder | None = None) -> None:
         self.seconds, self.memory, self.beside = seconds, memory, beside
         self._process: Process | None = None

@@ -42,7 +42,7 @@ class Evolutionary(Search):
 
     def propose(self, count: int) -> Sequence[Candidate]:
         """As `Search`."""
-        found: list[Candidate] = self._first_of_each()[:count] if not self.times else []
+        found: list[Candidate] = self._first_of_each()[:count] if len(self.times) <= 1 else []  # the default was measured
         pool = self._pool()
         curious = round(EPSILON * count)
         self._take(found, (c for _, c in pool), count - curious)
