@@ -43,6 +43,7 @@ from .copies import fresh_copy
 from .kernel_pass import kernel_pass
 from .loop_facts import inside
 from .statements import StatementRewriter
+from .trimmed_rows import trimmed
 from .vector_expr import conjuncts
 
 GROWTH = 6  # a function may grow to this multiple of its number of nodes
@@ -121,9 +122,12 @@ class _Partition(StatementRewriter):
             if box is not None and free_vars(box[0]).isdisjoint(inner):
                 tests.append(self.analyzer.simplify(box[0] >= 0))
                 value[c] = True
-        if not value or not self.affords(stmt, 1):
+        test = tir.logical_and(*dict.fromkeys(tests))
+        if type(test) is tir.IntImm and test.value:
+            return self.rewrite(_Decide(value).rewrite(stmt))
+        if not value or type(test) is tir.IntImm or not self.affords(stmt, 1):
             return self.rewrite(stmt)
-        return tir.If(tir.logical_and(*dict.fromkeys(tests)), self.under(stmt, value), self.rewrite(stmt))
+        return tir.If(test, self.under(stmt, value), self.rewrite(stmt))
 
     def affords(self, stmt: tir.Stmt, copies: int) -> bool:
         """Whether the budget allows more copies of a statement; if so, they are deducted from it."""
@@ -240,7 +244,7 @@ class _Partition(StatementRewriter):
         """What is split off at one end; ``again``: it is so much of the loop that the loops inside are split too."""
         if not _does_anything(body):
             return tir.Seq(())
-        made = fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None))
+        made = trimmed(fresh_copy(loop.replace(min=start, extent=self.analyzer.simplify(stop - start), body=body, token=None)))
         if any(WINDOW in n.annotations for n in statements(made) if type(n) is tir.For):
             return self.whole(_unrolled(made))
         return self.whole(made) if again else made
