@@ -19,19 +19,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
-from typing import Any
 
 from roundel import te
-from roundel.ir import extensions, tir
+from roundel.ir import tir
 from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import RoundelError
 from roundel.ir.visit import statements, substitute, walk
 from roundel.script import tir as T
 
+from .chips import ATTRIBUTE, is_scope, of_target, register, unregister
 from .registry import Cost, TensorIntrin
-
-ATTRIBUTE = "accelerator"  # of programs that run on one: what lowering has to know of it, in JSON
 
 
 @dataclass(frozen=True)
@@ -184,40 +181,4 @@ def _issuing(desc: tir.PrimFunc, operation: Operation, outputs_first: bool = Fal
     return tir.PrimFunc(desc.params, desc.body.replace(block=block), tuple((p, made[b]) for p, b in desc.buffer_map))
 
 
-_registered: dict[str, Accelerator] = {}
-_looked_for: set[str] = set()  # names for which installed packages were asked
-
-
-def register(chip: Accelerator) -> Accelerator:
-    """Let targets name a chip (``-device=``). Models that are compiled while one is registered are not kept in the cache on disk. Raises RoundelError
-    where another one has its name."""
-    if _registered.get(chip.name, chip) is not chip:
-        raise RoundelError(f"there is an accelerator {chip.name!r} already", hint="unregister it first")
-    _registered[chip.name] = chip
-    extensions.add(chip)
-    return chip
-
-
-def unregister(chip: Accelerator) -> None:
-    """Forget a chip. Raises RoundelError where it is not registered."""
-    if _registered.get(chip.name) is not chip:
-        raise RoundelError(f"accelerator {chip.name!r} is not registered")
-    del _registered[chip.name]
-    extensions.remove(chip)
-
-
-def of_target(target: Any) -> Accelerator | None:
-    """The chip that a target names, if one of that name is registered, or an installed package has it (entry point ``roundel.accelerators``)."""
-    name = dict(target.attrs).get("device", "") if target.attrs else ""
-    if not name or name in _looked_for:
-        return _registered.get(name)
-    _looked_for.add(name)
-    for entry in entry_points(group="roundel.accelerators", name=name):
-        register(entry.load())
-    return _registered.get(name)
-
-
-def is_scope(scope: str) -> bool:
-    """Whether memory of this scope belongs to a registered chip."""
-    return any(scope in chip.memories for chip in _registered.values())
-
+__all__ = ["ATTRIBUTE", "Accelerator", "Memory", "Operation", "is_scope", "of_target", "register", "unregister"]

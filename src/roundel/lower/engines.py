@@ -21,6 +21,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from roundel.intrinsics.chips import ATTRIBUTE
 from roundel.ir import Var, on, tir
 from roundel.ir.dataclass import dataclass
 from roundel.ir.dtype import HANDLE, INT32, INT64, VOID
@@ -32,8 +33,7 @@ from .kernel_pass import kernel_pass
 from .statements import StatementRewriter
 from .tile_operands import addresses_of
 
-ATTRIBUTE = "accelerator"
-COPIES = 2
+COPIES = 2  # of a buffer in a loop, so that one engine fills one while another reads the other
 _SCOPES = (tir.Let, tir.AttrStmt, tir.Allocate, tir.DeclBuffer)
 
 

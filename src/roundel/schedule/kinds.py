@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from roundel.intrinsics.accelerators import is_scope
+from roundel.intrinsics.chips import is_scope
 from roundel.ir import Buffer, on, tir
 from roundel.ir.annotations import BUFFER_DIM_ALIGN
 from roundel.ir.tir import Block, For, ForKind

@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ...intrinsics.accelerators import of_target
+from ...intrinsics.chips import of_target
 from ...ir import graph, tir
 from ...ir.dtype import DType
 from ...ir.module import IRModule

@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from math import prod
+from typing import TYPE_CHECKING
 
 from ...intrinsics import TensorIntrin
-from ...intrinsics.accelerators import Accelerator
 from ...ir import tir
 from ...ir.dataclass import dataclass
 from .accesses import BlockInfo, extent_of
 from .dot_product import MOST_BITS
 from .mappings import Described, described
 from .tile_product import TileInstruction, TileProduct, arranged, factors
+
+if TYPE_CHECKING:
+    from ...intrinsics.accelerators import Accelerator
 
 ROW, COLUMN, SUM = "row", "column", "sum"
 

@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...intrinsics.accelerators import ATTRIBUTE, Accelerator, of_target
+from ...intrinsics.chips import ATTRIBUTE, of_target
 from ...ir import tir
 from ...ir.annotations import IMPORT_C
+from ...lower.engines import COPIES
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
@@ -33,8 +34,10 @@ from .contraction import store_of
 from .contraction_candidates import ASSUMED_ROWS
 from .dot_products import is_widening
 
+if TYPE_CHECKING:
+    from ...intrinsics.accelerators import Accelerator
+
 BLOCKS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)  # tiles along an axis of a block
-COPIES = 2  # of each buffer, so that an engine fills one while another reads the other
 
 
 @rule
