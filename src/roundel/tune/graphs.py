@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choices of the graph (algorithms, layouts, boundaries of kernels, packing) by measurement: a few whole models, those that are expected to be fastest.
 
-What a model takes is expected to be the sum over its kernels: what a kernel took inside of a model that was measured, else what a record says of it,
-else what is expected of it, times how far measurements were from that: those of kernels of the same operators, else all. So each model that is measured
-tells something of others that have some of its kernels or similar ones, and preparing a model, which tells its kernels, is all that is done for most.
+What a model takes is expected to be the sum over its kernels, with what a call of one costs beside it: what a kernel took inside of a model that was
+measured, else what a record says of it, else what is expected of it, times how far measurements were from that: those of kernels of the same operators,
+else all. So each model that is measured tells something of others that have some of its kernels or similar ones, and preparing a model, which tells its
+kernels, is all that is done for most.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ MOST_WAYS = 96     # that are prepared
 PREPARING = 0.4    # most share of the time for that
 SECONDS = 120.0    # for everything, where nobody says how long
 HOPELESS = 1.6     # times what is expected of a choice from which on another one is not prepared
-FAR = 1.05         # times the fastest from which on a way is not worth measuring
+FAR = 1.2          # times the fastest from which on a way is not worth measuring
 ROUNDS, LAST = 12, 40  # of a way against the untuned model: first, and of the fastest at the end
 TURN_SECONDS = 4e-3
 _NUMBER = re.compile(r"_[0-9]+(?=_|$)")  # in the name of a kernel, that tells it from others of the same operators
@@ -119,6 +120,7 @@ class Graphs:
     _seconds: dict[str, float] = field(default_factory=dict)  # of a call of a kernel, by digest,
     _cycles: dict[str, float] = field(default_factory=dict)   # ... and what is expected of it
     _alike: dict[str, str] = field(default_factory=dict)      # equal for kernels of the same operators
+    _call: float = 0.0                                        # seconds that a call takes beside the kernel's own
     _compiling: float = 0.0                                   # seconds that it takes to compile and open a model
 
     def run(self) -> Chosen:
@@ -219,7 +221,7 @@ class Graphs:
         """About the seconds of a run."""
         known = [s / self._cycles[d] for d, s in self._seconds.items() if self._cycles.get(d)]
         rate = median(known) if known else 1e-9
-        return sum(t.weight * self._of_kernel(d, rate * self._cycles[d]) for d, t in way.tasks.items())
+        return sum(t.weight * (self._call + self._of_kernel(d, rate * self._cycles[d])) for d, t in way.tasks.items())
 
     def _of_kernel(self, digest: str, otherwise: float) -> float:
         if digest in self._seconds:
@@ -263,6 +265,9 @@ class Graphs:
                 taken[digest] = taken.get(digest, 0.0) + seconds / weight
         for digest, seconds in taken.items():
             self._seconds.setdefault(digest, seconds)
+        if model is self.base and taken.keys() == way.tasks.keys():
+            beside = model.seconds(self.whole.threads) - sum(t.weight * taken[d] for d, t in way.tasks.items())
+            self._call = max(beside, 0.0) / sum(t.weight for t in way.tasks.values())
 
     def _ratios(self, model: _Model, rounds: int) -> list[float]:
         found = []
