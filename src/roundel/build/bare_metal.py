@@ -22,6 +22,9 @@ from ..runtime import library, toolchain
 from .limits import read_bytes
 
 _OPTIONS = ("-std=c99", "-O2", "-fno-math-errno", "-fno-trapping-math", "-ffunction-sections", "-fdata-sections", "-w")
+_AS_WRITTEN = ("-fno-tree-ter", "-fno-tree-reassoc", "-fno-tree-vectorize")
+"""GCC: products are added to their sums one after the other, and factors loaded where they are written, as there are registers for. Otherwise it adds products
+to each other first and keeps more numbers than a small processor has registers for: up to two fifths more instructions."""
 _GNU_ARM, _GNU_RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
 _HARD = ("-mthumb", "-mfloat-abi=hard")
 
@@ -84,7 +87,7 @@ def compile_source(source: Path, out: Path, cpu: str) -> Needs:
     folder = toolchain.temporary_folder("roundel-board-")
     try:
         made = folder / "made.o"
-        tells = ("-fcallgraph-info=su",) if "ziglang" not in command else ()
+        tells = (*_AS_WRITTEN, "-fcallgraph-info=su") if "ziglang" not in command else ()
         toolchain.run([*command, *_OPTIONS, *tells, "-c", source.resolve(), "-o", made], cwd=folder)
         flash, ram = _sizes(made.read_bytes())
         calls = next(folder.glob("*.ci"), None)

@@ -66,32 +66,28 @@ def quantised(w: Writer, e: tir.Cast) -> str | None:
     if scaled is not None:
         plain = w.helpers.use(_helper(e.dtype.element, nearest))
         name = w.helpers.use(_scaled_helper(e.dtype.element, plain, w.helpers.use(prelude.fused(_FLOAT32))))
-        operands = ", ".join(map(w.value, (scaled.number, scaled.scale, scaled.bias, scaled.after)))
+        operands = ", ".join(map(w.value, (scaled.number, scaled.scale, scaled.bias)))
         return f"{name}({operands}, {found.zero}, {found.low}, {found.high})"
     return f"{w.helpers.use(_helper(e.dtype.element, nearest))}({w.value(found.value)}, {found.zero}, {found.low}, {found.high})"
 
 
 @dataclass(frozen=True)
 class _Scaled:
-    """(float(number) * scale + bias) * after, in float32, with ``number`` of 32 bits."""
+    """float(number) * scale + bias, in float32, with ``number`` of 32 bits."""
 
     number: tir.Expr
     scale: tir.Expr
     bias: tir.Expr
-    after: tir.Expr
 
     @staticmethod
     def of(e: tir.Expr) -> _Scaled | None:
         """None of other values."""
-        after: tir.Expr = tir.const(1.0, e.dtype)
         bias: tir.Expr = tir.const(0.0, e.dtype)
-        if type(e) is tir.Mul and type(e.a) in (tir.Add, tir.Mul):
-            e, after = e.a, e.b
         if type(e) is tir.Add:
             e, bias = e.a, e.b
-        if type(e) is not tir.Mul or type(e.a) is not tir.Cast or e.a.value.dtype.element != "int32" or any(_has_product(x) for x in (e.b, bias, after)):
+        if type(e) is not tir.Mul or type(e.a) is not tir.Cast or e.a.value.dtype.element != "int32" or any(_has_product(x) for x in (e.b, bias)):
             return None
-        return _Scaled(e.a.value, e.b, bias, after)
+        return _Scaled(e.a.value, e.b, bias)
 
 
 def _has_product(e: tir.Expr) -> bool:
@@ -139,7 +135,8 @@ def _helper(dtype: DType, nearest: str) -> tuple[str, str]:
 
 def _scaled_helper(dtype: DType, plain: str, fused: str) -> tuple[str, str]:
     """Where no instruction multiplies floats, the product is computed in integers, with 32 digits behind the point and an error below 0.0022: three
-    roundings of float32 (numbers below 6,144 in all), and what is cut off of a scale, times a number below 2^22. Only where a number is so near to the
+    roundings of float32 (numbers below 6,144 in all), and what is cut off of a scale, times a number below 2^22. The digits of scale and bias are shifted to
+    their places, which takes less than to look them up. Only where a number is so near to the
     middle between two whole ones, are floats asked which one it is. So results are those of floats."""
     t, name = c_type(dtype), f"rd_scaled_{short(dtype)}"
     exact = "(float)((double)(float)x * scale + bias)"  # a sum that is rounded once, as on processors that multiply and add in one instruction
@@ -147,45 +144,33 @@ def _scaled_helper(dtype: DType, plain: str, fused: str) -> tuple[str, str]:
 #if defined(__GNUC__)
 __attribute__((noinline))
 #endif
-static {t} {name}_exactly(int32_t x, float scale, float bias, float after, int32_t zero, int32_t low, int32_t high) {{
-  const float y = {exact};
-  return {plain}(y * after, zero, low, high);
+static {t} {name}_exactly(int32_t x, float scale, float bias, int32_t zero, int32_t low, int32_t high) {{
+  return {plain}({exact}, zero, low, high);
 }}
-/* x * y * 2^32, cut off; ``other`` where it is not below 2^``most``, or a factor is neither 0 nor of usual size. */
-#if defined(__GNUC__)
-__attribute__((noinline, const))
-#endif
-static int64_t rd_fixed(float x, float y, int most, int64_t other) {{
+RD_INLINE {t} {name}(int32_t x, float scale, float bias, int32_t zero, int32_t low, int32_t high) {{
   uint32_t a, b;
-  memcpy(&a, &x, sizeof a);
-  memcpy(&b, &y, sizeof b);
+  memcpy(&a, &scale, sizeof a);
+  memcpy(&b, &bias, sizeof b);
   {{
-    const uint32_t up = a >> 23 & 255, along = b >> 23 & 255;
-    const int down = 268 - (int)up - (int)along;
-    if (along - 60 > 140) return other;
-    if (!(a << 1)) return 0;
-    if (up - 60 > 140 || down < 48 - most) return other;
-    if (down > 47) return 0;
-    {{
-      const int64_t product = (int64_t)((uint64_t)((a & 0x7FFFFFu) | 0x800000u) * ((b & 0x7FFFFFu) | 0x800000u) >> down);
-      return (a ^ b) >> 31 ? -product : product;
+    const uint32_t up = a >> 23, along = b >> 23 & 255;
+    uint32_t digits = (b & 0x7FFFFFu) | 0x800000u;
+    int32_t places = 1;
+    if (along >= 118) places = (int32_t)((uint32_t)1 << (along - 118 & 31));
+    else digits = along < 95 ? 0 : digits >> (118 - along);
+    if (up - 94 < 32 && along < 137 && (uint32_t)x + 0x400000u < 0x800000u) {{ /* the scale is below 1/2, and positive; the bias below 1,024 */
+      const int32_t by = (int32_t)(((a << 7 & 0x3FFFFFFFu) | 0x40000000u) >> (125 - up));
+      const int64_t y = (int64_t)x * by + (int64_t)(int32_t)digits * (b >> 31 ? -places : places) + 0x80000000;
+      if ((uint32_t)y + 0x900000u >= 0x1200000u) {{
+        int32_t n = (int32_t)(y >> 32) + zero;
+        n = n < low ? low : n;
+        return ({t})(n > high ? high : n);
+      }}
     }}
   }}
-}}
-RD_INLINE {t} {name}(int32_t x, float scale, float bias, float after, int32_t zero, int32_t low, int32_t high) {{
-  const int64_t by = rd_fixed(scale, after, 31, INT64_MIN), more = rd_fixed(bias, after, 42, INT64_MIN);
-  if (by != INT64_MIN && more != INT64_MIN && (uint32_t)x + 0x400000u < 0x800000u) {{
-    const int64_t y = (int64_t)x * (int32_t)by + more + 0x80000000;
-    if ((uint32_t)y + 0x900000u >= 0x1200000u) {{
-      int32_t n = (int32_t)(y >> 32) + zero;
-      n = n < low ? low : n;
-      return ({t})(n > high ? high : n);
-    }}
-  }}
-  return {name}_exactly(x, scale, bias, after, zero, low, high);
+  return {name}_exactly(x, scale, bias, zero, low, high);
 }}
 #else
-RD_INLINE {t} {name}(int32_t x, float scale, float bias, float after, int32_t zero, int32_t low, int32_t high) {{
-  return {plain}({fused}((float)x, scale, bias) * after, zero, low, high);
+RD_INLINE {t} {name}(int32_t x, float scale, float bias, int32_t zero, int32_t low, int32_t high) {{
+  return {plain}({fused}((float)x, scale, bias), zero, low, high);
 }}
 #endif"""
