@@ -158,7 +158,7 @@ RD_INLINE {t} {name}(int32_t x, float scale, float bias, int32_t zero, int32_t l
     if (along >= 118) places = (int32_t)((uint32_t)1 << (along - 118 & 31));
     else digits = along < 95 ? 0 : digits >> (118 - along);
     if (up - 94 < 32 && along < 137 && (uint32_t)x + 0x400000u < 0x800000u) {{ /* the scale is below 1/2, and positive; the bias below 1,024 */
-      const int32_t by = (int32_t)(((a << 7 & 0x3FFFFFFFu) | 0x40000000u) >> (125 - up));
+      const int32_t by = (int32_t)((a << 7 & 0x3FFFFFFFu) | 0x40000000u) >> (125 - up);
       const int64_t y = (int64_t)x * by + (int64_t)(int32_t)digits * (b >> 31 ? -places : places) + 0x80000000;
       if ((uint32_t)y + 0x900000u >= 0x1200000u) {{
         int32_t n = (int32_t)(y >> 32) + zero;
