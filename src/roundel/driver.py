@@ -19,6 +19,7 @@ from .build.levels import BuiltLevels
 from .builder import shared_programs
 from .graph.algorithms.attention import attention
 from .graph.algorithms.check_choices import check_choices
+from .graph.algorithms.fixed_scales import fixed_scales
 from .graph.algorithms.integer_products import integer_products, quantised_products
 from .graph.algorithms.narrow_results import narrow_results
 from .graph.algorithms.narrow_weights import narrow_weights
@@ -94,7 +95,7 @@ OPTIMIZE: list[Pass] = [
 LOWER: list[Pass] = [
     libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, scale_sums, integer_products, precision, strassen,
     eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify, eliminate_dead_code, shared_bytes,
-    grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
+    fixed_scales, grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

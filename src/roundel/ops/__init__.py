@@ -19,6 +19,7 @@ from . import (
     create,
     data_dependent,
     debug,
+    fixed_scale,
     fourier,
     image,
     index,

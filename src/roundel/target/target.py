@@ -30,6 +30,7 @@ _TYPE_BITS = {
     "int8": 8,
     "uint8": 8,
 }
+_FUNCTION_CYCLES = 20  # that functions take at least for a multiply-add of floats
 MOST_BYTES = 1 << 20  # of a file that describes a target
 
 
@@ -128,6 +129,11 @@ class Target(Behaviour):
     def is_bare(self) -> bool:
         """Whether its programs run without a system, on memory of some hundred kilobytes: a microcontroller."""
         return is_bare(self.triple)
+
+    @property
+    def has_floats(self) -> bool:
+        """Whether it has instructions for float32, of which a multiply-add takes as long as only functions do otherwise."""
+        return self.fma_latency < _FUNCTION_CYCLES
 
     @property
     def ending(self) -> str:
