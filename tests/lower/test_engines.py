@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from tests.hostile.accelerators import network, vta
 
 import roundel as rd
 from roundel.intrinsics import accelerators
+from roundel.ir import PrimFunc
+from roundel.lower import lower
+from roundel.lower.engines import UNBROKEN
 from roundel.target import Target
 
 FAULTS = {"a race between engines": lambda text: text.replace("{ sim_wait(from, to, number); }", "{ if (number != WHICH) sim_wait(from, to, number); }"),
@@ -37,3 +42,17 @@ def test_what_is_left_out_is_noticed(fault):
         accelerators.unregister(chip)
     with pytest.raises(rd.RoundelError, match=fault):
         model(rng.integers(0, 256, (1, 96, 14, 14)).astype(np.uint8))
+
+
+def test_no_run_ends_between_the_instructions_of_a_kernel(monkeypatch):
+    accelerators.register(vta.CHIP)
+    try:
+        module = rd.driver.prepare(network(np.ones((64, 64, 3, 3), np.int8), 64, 2400, 1), target=Target("x86-64-v3 -device=vta"))
+        ends = []
+        for attribute in (UNBROKEN, "another"):
+            monkeypatch.setattr(sys.modules["roundel.lower.checkpoints"], "UNBROKEN", attribute)
+            text = next(t for t in (f.script() for _, f in lower(module).items() if isinstance(f, PrimFunc)) if "vta_gemm" in t)
+            ends.append("checkpoint" in text[text.index('"vta_begin"'):text.index('"vta_finish"')])
+    finally:
+        accelerators.unregister(vta.CHIP)
+    assert ends == [False, True]  # where the attribute does not say so, one would

@@ -20,6 +20,7 @@ from roundel.ir.dtype import VOID
 from roundel.ir.visit import free_vars, statements, walk
 from roundel.passes import pass_
 
+from .engines import UNBROKEN
 from .kernel_pass import is_kernel
 
 Work = int | tir.Expr
@@ -53,6 +54,8 @@ class _Places:
         return s if same else tir.seq(*(new for new, _ in parts)), total
 
     def inside(self, s: tir.Stmt) -> tuple[tir.Stmt, Work]:
+        if type(s) is tir.AttrStmt and s.key == UNBROKEN:
+            return s, 0
         body, work = self.visit(s.body)
         if type(s) is tir.Let:
             work = _known_outside(work, s.var)

@@ -33,6 +33,7 @@ from .kernel_pass import kernel_pass
 from .statements import StatementRewriter
 from .tile_operands import addresses_of
 
+UNBROKEN = "unbroken"  # the attribute of statements inside of which no run ends: the chip would be left to nobody
 COPIES = 2  # of a buffer in a loop, so that one engine fills one while another reads the other
 _SCOPES = (tir.Let, tir.AttrStmt, tir.Allocate, tir.DeclBuffer)
 
@@ -79,7 +80,8 @@ class _Region(StatementRewriter):
         order = _Order(chip, places)
         body = _Addressed(chip, places).rewrite(order.rewrite(region))
         shared = [_call(chip["share"], _address(b), _nbytes(b)) for b in outside] if chip["share"] else []
-        return tir.seq(_checked(chip, "begin"), *shared, *order.before, body, *order.after, _checked(chip, "finish"))
+        whole = tir.seq(*shared, *order.before, body, *order.after)
+        return tir.seq(_checked(chip, "begin"), tir.AttrStmt(None, UNBROKEN, tir.const(1, INT64), whole), _checked(chip, "finish"))
 
 
 def _is_inside(chip: Mapping[str, Any], stmt: tir.Stmt) -> bool:
