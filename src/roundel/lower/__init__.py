@@ -11,7 +11,8 @@
 - conditions on data are asked where the rest of the condition holds (``guarded_loads``)
 - the last tile of a symbolic number of rows gets the height that it needs, and its rows no conditions (``short_tiles``, ``whole_rows``)
 - memory moves to where it is used and shrinks to what is used there (``place_allocations``)
-- boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``)
+- boundary conditions leave the main loops (``split_vectors``, ``partition_loops``, ``hoist_conditions``), and counts that become floats have 32 bits
+  (``narrow_counts``)
 - vectorized loops become vector statements, unrolled loops are written out (``vectorize``, ``unroll``)
 - buffers in the memories of an accelerator get their places, and its engines wait for each other (``engines``)
 - register tiles consist of whole vectors, buffers that can live in registers do, parallel loops become tasks, and tiles get the registers that
@@ -37,6 +38,7 @@ from .hoist_conditions import hoist_conditions
 from .hoist_values import hoist_values
 from .kernel_pass import is_kernel, kernel_pass
 from .lower_blocks import lower_blocks
+from .narrow_counts import narrow_counts
 from .narrow_indices import narrow_indices
 from .outline_tasks import outline_tasks
 from .partition_loops import partition_loops
@@ -76,6 +78,7 @@ PIPELINE = [
     partition_loops,
     hoist_conditions,
     simplify,
+    narrow_counts,
     vectorize,
     unroll,
     engines,

@@ -43,18 +43,20 @@ class _Ranges:
         self.of_vars[v] = (low, high)
 
 
-class _Narrow(Rewriter):
+class Narrow(Rewriter):
+    """Integers in 32 bits. ``vars``: what stands for variables of 64 bits whose range is known."""
+
     def __init__(self) -> None:
         self.ranges = _Ranges()
-        self.vars: dict[tir.Var, tir.Var] = {}
+        self.vars: dict[tir.Var, tir.Expr] = {}
         self.found: dict[tir.Expr, tir.Expr | None] = {}
 
     def bind(self, v: tir.Var, low: float, high: float) -> tir.Var:
         """The variable of 32 bits in place of one that lies in a range."""
         self.forget(v)
         self.ranges.bind(v, low, high)
-        self.vars[v] = tir.Var(v.name, INT32, size=low >= 0)
-        return self.vars[v]
+        self.vars[v] = narrow = tir.Var(v.name, INT32, size=low >= 0)
+        return narrow
 
     def forget(self, v: tir.Var) -> None:
         """Nothing is known of a variable: where another loop had it before, its range may have been another."""
@@ -153,14 +155,14 @@ _RULES = {
     tir.Ramp: lambda narrow, e: narrow.parts(e, ("base", "stride")),
     tir.Broadcast: lambda narrow, e: narrow.parts(e, ("value",)),
     **dict.fromkeys((tir.Add, tir.Sub, tir.Mul, tir.Div, tir.Mod, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max), lambda narrow, e: narrow.parts(e, ("a", "b"))),
-    **dict.fromkeys((tir.Select, tir.IfThenElse), _Narrow.choice),
-    tir.Cast: _Narrow.widened,
+    **dict.fromkeys((tir.Select, tir.IfThenElse), Narrow.choice),
+    tir.Cast: Narrow.widened,
 }
 
 
 def _narrow(func: tir.PrimFunc, extent: int | None) -> tir.PrimFunc:
     """One program; of a task ``extent`` says how many iterations there are, None where nothing is known of them."""
-    narrow, params = _Narrow(), func.params
+    narrow, params = Narrow(), func.params
     if extent is not None:
         begin, end = params[:2]
         params = (narrow.bind(begin, 0, extent), narrow.bind(end, 0, extent), *params[2:])
