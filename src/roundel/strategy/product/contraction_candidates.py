@@ -31,7 +31,7 @@ from .reduction_blocks import streams_blocks
 
 UNROLLED_FMAS = 128   # multiply-adds in the body of the inner loop, at most: more are no faster, and often slower
 MOST_LINES = 16       # of the vector operand that it reads, at most: fetching ahead follows each of the instructions that read them
-UNROLLS = (1, 2, 4, 8)
+UNROLLS = (1, 2, 4)
 MOST_VECTORS = 8
 ASSUMED_ROWS = 120   # of a symbolic axis that is rows
 TYPICAL_ROWS = (17, 64, 128, 300)  # of a symbolic axis
