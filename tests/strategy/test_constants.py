@@ -18,6 +18,7 @@ MODULES = sorted([*(ROOT / "strategy").rglob("*.py"), *(ROOT / "graph" / "algori
 OF_A_MACHINE = ("CYCLES", "BYTES", "SHARE", "ROOM", "RATE", "LATENCY", "GHZ", "GBS")
 FRACTIONS = {  # that are no figures of a machine, and why
     "graph/algorithms/causal.py": ({1e30}, "a score below all others"),
+    "graph/algorithms/fixed_scales.py": ({2.0}, "powers of two by which scales are shifted"),
     "graph/algorithms/strassen.py": ({0.97, 1.05}, "what must be gained for weights that are larger"),
     "graph/algorithms/winograd.py": ({2.0, 16 / 9, 36 / 9}, "a bound of numbers that do not overflow, sizes of transformed kernels"),
     "strategy/contest.py": ({1.25, 1.12, 1 / 3}, "how far the model is trusted against the order of the rules"),
@@ -34,6 +35,7 @@ FRACTIONS = {  # that are no figures of a machine, and why
     "strategy/product/register_tile.py": ({4.0}, "bytes of float32"),
     "strategy/roofline.py": ({1e-9, 1e18}, "nanoseconds, an extent that is not bounded"),
     "strategy/statements.py": ({2.0}, "instructions of a choice"),
+    "strategy/transform/winograd.py": ({1.25}, "how far the model is trusted about two orders of the stages"),
     "strategy/transform/winograd_cycles.py": ({3.0}, "operations of the test of a pixel"),
 }
 
@@ -89,7 +91,7 @@ TERMS = {
     "graph/algorithms/strassen.py", "graph/layout/chains.py", "strategy/attention/stage_times.py", "strategy/contest.py", "strategy/expected.py",
     "strategy/generic/candidates.py", "strategy/generic/nests.py", "strategy/parallelism.py", "strategy/pointwise/elementwise.py",
     "strategy/pointwise/points.py", "strategy/pointwise/transposition.py", "strategy/product/contraction.py", "strategy/product/contraction_candidates.py",
-    "strategy/reduction/totals.py", "strategy/transform/winograd_cycles.py",
+    "strategy/reduction/totals.py", "strategy/transform/winograd.py", "strategy/transform/winograd_cycles.py",
 }
 """... that add one term to what the model says, or ask what pays for a parallel region."""
 FIGURES = [f.name for f in fields(Behaviour) if f.name.endswith(("cycles", "share", "exposed", "beside", "rate"))]
