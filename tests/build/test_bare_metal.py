@@ -95,7 +95,7 @@ def test_what_a_board_cannot_run_is_not_sent_to_a_shared_library(tmp_path):
         with pytest.raises(BuildError, match="the model cannot be one C file") as error:
             rd.compile(counted, target=target).save(tmp_path / "net.o")
         assert wanted in str(error.value) and ".so" not in str(error.value)
-    with pytest.raises(MachineError, match=r"ends in \.o"):
+    with pytest.raises(OptionError, match=r"ends in \.o"):
         rd.compile(counted, target="cortex-m4").save(tmp_path / "net.so")
 
 

@@ -132,6 +132,8 @@ def test_run_on_random_inputs(place, compiled):
     (["compile", "model.onnx", "--target", "llvm -mcpu=znver33"], "is znver3 meant?"),
     (["compile", "model.onnx", "--target", "znver3 -mattr=+avx51f"], "there is no feature 'avx51f' for x86_64"),
     (["compile", "model.onnx", "--target", "llvm -mtriple=foo-bar-baz"], "there is no machine 'foo-bar-baz'"),
+    (["compile", "model.onnx", "--target", "cortex-m0"], "is cortex-m3 or cortex-m4 or cortex-m7 meant?"),
+    (["compile", "model.onnx", "--target", "cortex-m4", "--fix", "batch=1", "-o", "model.bin"], "one that ends in .c its source"),
     (["compile", "model.onnx", "--fix", "bach=1"], "no symbolic dimension 'bach'"),
     (["compile", "model.onnx", "--dim", "batch=1"], "--fix batch=1"),
     (["inspect", "model.onnx", "--dim", "batch=1"], "this command runs nothing"),

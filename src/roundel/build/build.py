@@ -123,6 +123,9 @@ class Built:
             raise OptionError(f"max_size is for libraries and objects, and {path.name} is neither", hint="leave it out")
         if path.suffix == self.spec.ending == ".c" or (self.spec.is_bare and path.suffix == ".o"):
             return self._save_source(weights, path, header=header, **options)
+        if self.spec.is_bare:
+            raise OptionError(f"{path.name}: a model for {self.spec.cpu} cannot be saved as {path.suffix or 'a file without an ending'}",
+                              hint="a name that ends in .o gives an object to link into the board's program, one that ends in .c its source")
         if self.spec.ending == ".wasm":
             from .wasm import write_module
 

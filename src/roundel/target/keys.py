@@ -152,8 +152,8 @@ def check_kind(kind: Any, machines: Iterable[str]) -> TargetKind:
     """A kind of target, or the tag of a machine. Raises OptionError for anything else."""
     if isinstance(kind, str) and (kind in KINDS or _TAG.fullmatch(kind)):
         return TargetKind(kind)
-    near = _nearest(kind, [*KINDS, *machines])
-    raise OptionError(f"there is no target {reprlib.repr(kind)}", hint=f"is {near} meant?" if near else
+    near = _all_nearest(kind, [*KINDS, *machines])
+    raise OptionError(f"there is no target {reprlib.repr(kind)}", hint=f"is {' or '.join(near)} meant?" if near else
                       f"kinds are {', '.join(KINDS)}; machines are {', '.join(machines)}; a file that describes one ends in .json")
 
 
@@ -238,3 +238,10 @@ def is_flag(word: str) -> bool:
 
 def _nearest(name: Any, names: Iterable[str]) -> str:
     return next(iter(difflib.get_close_matches(str(name)[:100], list(names), 1, 0.7)), "")
+
+
+def _all_nearest(name: Any, names: Iterable[str]) -> list[str]:
+    """Those that are as near as the nearest, since of a family no member is nearer than others: cortex-m0 is as far from -m3 as from -m7."""
+    near = difflib.get_close_matches(str(name)[:100], names := list(names), len(names), 0.7)
+    ratio = lambda other: difflib.SequenceMatcher(None, other, str(name)[:100]).ratio()
+    return sorted(n for n in near if ratio(n) == ratio(near[0]))
