@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Accelerators: chips beside the processor, with memories of their own that DMA engines fill and that instructions compute on.
 
-A user's package describes one by a few calls, and the rule `accelerated` (strategy/product) maps products of narrow numbers onto it:
+A user's package describes one by a few calls, and the rule `accelerated` (strategy/product) maps products of the types that it multiplies onto it:
 
     chip = Accelerator("mychip", source=C_TEXT, begin="my_begin", finish="my_finish", signal="my_signal", wait="my_wait", semaphores=16)
     chip.memory("mychip.left", 32768)
@@ -110,6 +110,9 @@ class Accelerator:
             if b.scope not in self.memories:
                 raise RoundelError(f"operand {b.name} of {function} is in memory {b.scope!r}, which {self.name} does not have",
                                    hint=f"its memories are {', '.join(self.memories) or 'none so far'}")
+        if any(isinstance(n, tir.Block) and n.init is not None for n in statements(description.body)):
+            raise RoundelError(f"the description of {function} sets its result before it adds to it", hint="describe C[...] = C[...] + A[...] * B[...] alone; "
+                               "chip.clears says how sums are set to zero")
         operation = Operation(function, self._engine(engine), cycles)
         made = TensorIntrin.register(f"{self.name}.{function}", description, _issuing(description, operation), override=True, needs=(self.name,),
                                      cost=Cost(latency=cycles), storage={b.name: b.scope for b in description.buffer_params}, has_effects=True)

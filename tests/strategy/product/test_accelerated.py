@@ -133,6 +133,54 @@ def test_descriptions_that_contradict_themselves_are_refused():
     with pytest.raises(rd.RoundelError, match="cannot have a memory"):
         chip.memory("left", 100)
 
+    @T.prim_func
+    def with_init(W: T.Buffer((3, 4), "int8", scope="odd.right"), Y: T.Buffer((4,), "int32", scope="odd.sums"), X: T.Buffer((3,), "int8", scope="odd.left")):
+        for k, j in T.grid(3, 4):
+            with T.block("product"):
+                vk, vj = T.axis.remap("RS", [k, j])
+                with T.init():
+                    Y[vj] = 0
+                Y[vj] = Y[vj] + T.cast(W[vk, vj], "int32") * T.cast(X[vk], "int32")
+
+    with pytest.raises(rd.RoundelError, match="sets its result before it adds to it"):
+        chip.computes("f", with_init, engine="all", cycles=1)
+
+
+def test_a_chip_may_multiply_floats():
+    @T.prim_func
+    def floats(W: T.Buffer((3, 4), "float32", scope="odd.right"), Y: T.Buffer((4, 8), "float32", scope="odd.sums"),
+               X: T.Buffer((3, 8), "float32", scope="odd.left")):
+        for k, j, i in T.grid(3, 4, 8):
+            with T.block("product"):
+                vk, vj, vi = T.axis.remap("RSS", [k, j, i])
+                Y[vj, vi] += X[vk, vi] * W[vk, vj]
+
+    source = DRIVER.replace("int8_t", "float").replace("int32_t sums", "float sums").replace("int32_t *y", "float *y").replace(
+        "left + to", "(char *)left + to").replace("right + to", "(char *)right + to").replace("left[x", "left[x / 4").replace("right[w", "right[w / 4")
+    chip = described(source=source)
+    chip.products.clear()
+    chip.computes("odd_product", floats, engine="all", cycles=10)
+    accelerators.register(chip)
+    try:
+        target, rng = Target("x86-64-v3 -device=odd"), np.random.default_rng(6)
+        weights = rng.standard_normal((32, 32, 3, 3)).astype(np.float32)
+
+        @I.ir_module
+        class Layer:
+            @R.function
+            def main(x: R.Tensor((1, 32, 12, 12), "float32")):
+                with R.dataflow():
+                    y = R.nn.relu(R.nn.conv2d(x, R.const(weights)))
+                    R.output(y)
+                return y
+
+        assert "odd" in kernels(Layer, target)  # and not Winograd's algorithm on the processor
+        x = rng.standard_normal((1, 32, 12, 12)).astype(np.float32)
+        wanted = np.einsum("ockl,cyxkl->oyx", weights, np.lib.stride_tricks.sliding_window_view(x[0], (3, 3), (1, 2)))
+        np.testing.assert_allclose(rd.compile(Layer, target=target)(x)[0], np.maximum(wanted, 0), rtol=1e-3, atol=1e-3)
+    finally:
+        accelerators.unregister(chip)
+
 
 def test_an_instruction_for_one_row_takes_any_number_of_rows():
     @T.prim_func

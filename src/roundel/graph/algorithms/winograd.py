@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...intrinsics.chips import of_target
 from ...ir import graph, options
 from ...ir.choice import Later
 from ...ir.constants import ConstData
@@ -18,6 +19,7 @@ from ...ops import make
 from ...ops.dims import paddings, per_axis, static
 from ...ops.even_tiles import uneven_share
 from ...ops.winograd import transform_weight
+from ...strategy.match.accelerated import chip_instructions
 from ...target import Target
 from ..expectations import Expectations, stand_in
 from ..tidy.whole_numbers import are_whole
@@ -116,6 +118,9 @@ def _only_direct(data: graph.TensorInfo, weight: graph.TensorInfo, attrs: Any, t
         return f"it has {attrs['groups']} groups of channels"
     if kernel != [3, 3]:
         return f"its kernels are {'x'.join(map(str, kernel))}, not 3x3"
+    chip = of_target(target)
+    if chip is not None and any(i.types[0] == data.dtype for i in chip_instructions(chip)):
+        return f"{chip.name} multiplies {data.dtype} directly"
     if {*strides, *dilation} != {1}:
         return f"its strides are {'x'.join(map(str, strides))} and its dilations {'x'.join(map(str, dilation))}, not 1x1"
     if None in sizes:

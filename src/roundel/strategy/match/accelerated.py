@@ -16,7 +16,6 @@ from ...intrinsics import TensorIntrin
 from ...ir import tir
 from ...ir.dataclass import dataclass
 from .accesses import BlockInfo, extent_of
-from .dot_product import MOST_BITS
 from .mappings import Described, described
 from .tile_product import TileInstruction, TileProduct, arranged, factors
 
@@ -104,7 +103,7 @@ def _agreeing(count: int, *orders: Sequence[int]) -> tuple[int, ...] | None:
 def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], chip: Accelerator) -> Iterator[TileProduct | tuple[str, str]]:
     """The products that a block is on a chip, or for each of its instructions why that cannot be arranged."""
     found = factors(info)
-    if found is None or any(x.dtype.bits > MOST_BITS for x in found):
+    if found is None:
         return
     total = str(info.stores[0].buffer.dtype)
     for instruction in chip_instructions(chip):
