@@ -103,7 +103,8 @@ def _chosen(search: Graphs) -> Chosen | None:
         return None
     found = search.run()
     search.database.append(*found.records)
-    search.tell(str(found))
+    if found.measured:
+        search.tell(str(found))
     return found
 
 

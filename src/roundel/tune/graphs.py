@@ -39,6 +39,7 @@ KINDS = ("algorithm", "layout", "kernel", "packing")
 MOST = 8           # models that are measured, the untuned one among them
 MOST_WAYS = 96     # that are prepared
 PREPARING = 0.4    # most share of the time for that
+COMPILED = 4       # times as long as preparing a model takes compiling and measuring it, about
 SECONDS = 120.0    # for everything, where nobody says how long
 HOPELESS = 1.6     # times what is expected of a choice from which on another one is not prepared
 FAR = 1.2          # times the fastest from which on a way is not worth measuring
@@ -132,7 +133,7 @@ class Graphs:
         preparing = begun + PREPARING * (self.end - begun)
         try:
             base = self._prepared({})
-            if not self._moves(base):
+            if not self._moves(base) or time.monotonic() + COMPILED * (time.monotonic() - begun) > self.end:
                 return Chosen()
             self.base = self._opened(base)
         except (RoundelError, MemoryError, KeyError) as error:
