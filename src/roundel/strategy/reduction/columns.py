@@ -33,6 +33,7 @@ from .rows import long_axes, shared_axes
 from .stage_cycles import Stages, across
 
 PER_SUM = 2         # one in so many registers holds sums, where there is only one reduction
+SHORT = 16         # iterations of a reduction that is written out
 ASSUMED = 64      # vectors along a symbolic axis
 
 
@@ -169,6 +170,8 @@ def _inside(sch: Schedule, info: BlockInfo, row: Any, lanes: int, pending: Any) 
             inner = sch.get_loops(part)
             sch.unroll(inner[-2])
             sch.vectorize(inner[-1])
+        if len(reduce) == 1 and first is reduce[0] and (extent_of(_long_reductions(info)[0]) or SHORT + 1) <= SHORT:
+            sch.unroll(first)  # a loop of few iterations ends with a branch that is guessed wrong
         return None
     sch.unroll(more)
     sch.vectorize(vector)
