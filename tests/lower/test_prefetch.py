@@ -130,6 +130,27 @@ def test_machines_without_instructions_for_it_read_each_line_of_the_next_panel_a
         assert all(0 <= x < 4096 for x in _places(panel.body, known | {panel.loop_var: 3}, "touch"))
 
 
+@pytest.mark.parametrize("groups, steps, vectors", [(64, 4, 3), (7, 8, 4), (33, 4, 1), (1, 8, 1)])
+def test_one_pass_reads_a_stretch_ahead_where_there_are_no_instructions_for_it(groups, steps, vectors):
+    """All lines but those of the first stretch are read once, in the order of memory, before the group that uses them; nothing beyond the buffer is."""
+    a = te.placeholder((groups, steps, 16 * vectors), "float32", "A")
+    w = te.reduce_axis((0, steps), "w")
+    c = te.compute((groups, 16 * vectors), lambda g, j: te.sum(a[g, w.var, j], axis=w), "C")
+    sch = Schedule(te.create_prim_func([a, c]).with_attr("global_symbol", "f"))
+    g, j, w = sch.get_loops(sch.get_block("C"))
+    sch.reorder(g, w, j)
+    sch.vectorize(j)
+    sch.annotate(w, "prefetch", ("A", 64, 16 * vectors, 1))
+    made = prefetch(widen_indices(lower_blocks(IRModule({"f": sch.func}, {"target": Target("wasm32")}))))["f"]
+    (outer, *_) = [x for x in statements(made.body) if type(x) is tir.For]
+    size, seen = groups * steps * 16 * vectors, set()
+    for k in range(groups):
+        seen |= {x // 16 for x in _places(outer.body, {outer.loop_var: k}, "touch")}
+        assert not seen or (k + 1) * steps * vectors <= max(seen) + 1, "what the group after this one reads was read before"
+    assert not seen or seen >= set(range(min(seen), size // 16)) and max(seen) < size // 16
+    assert bool(seen) == (size * 4 >= 1536)
+
+
 def _in_blocks(apart):
     """Panels of 16 x 16 elements, ``apart`` from each other, each in two blocks."""
     n = tir.Var("n", INT64, True)

@@ -17,7 +17,8 @@ by its trip count.
 
 WebAssembly has no instruction for it. There the innermost loop reads (``touch``) as many bytes of the next panel in each iteration as fetch all of it in
 all passes: a read that waits for memory holds up what comes after it, so that reads are far apart, and in the order of memory, in which the hardware's
-prefetchers run ahead of all but the first in a page. Nothing beyond the buffer is read.
+prefetchers run ahead of all but the first in a page. Where there is one pass only, which does much with each byte (it unpacks numbers), all lines of the next
+stretch are read at once: one wait for all of them, while arithmetic between the reads would leave room for few. Nothing beyond the buffer is read.
 
 ``prefetch_lines`` on a loop, with a value ``PrefetchLines(buffer, ahead)``: the innermost serial loop that reads ``buffer`` (inside of the
 annotated loop, or that loop itself) fetches in each iteration one line, ``ahead`` elements beyond the element that it reads first;
@@ -41,6 +42,7 @@ from .statements import StatementRewriter
 NEAR, SECOND = 3, 2  # into all caches; into the second-level cache: of a convolution's panels, which the first does not keep until they are used
 MANY_PASSES_LINES = 2  # that an iteration fetches where passes are many
 ASSUMED_PASSES = 8
+STRETCH_BYTES = 512  # at least, that are read ahead at once where there is no instruction for a prefetch
 _CODE = (tir.ForKind.UNROLLED, tir.ForKind.VECTORIZED)
 
 
@@ -77,7 +79,7 @@ class _Prefetch(StatementRewriter):
         self.shared = {}
         return stmt
 
-    def insert(self, loop: tir.For, passes: list[tir.For]) -> tir.For:
+    def insert(self, loop: tir.For, passes: list[tir.For]) -> tir.Stmt:
         name, ahead, step, given, panel, apart = Prefetch.of(passes[0].annotations)
         found = _first_read(loop, name, {loop.loop_var: loop.min}, panel or ahead)
         if found is None:
@@ -87,6 +89,8 @@ class _Prefetch(StatementRewriter):
         number, trips = passes[0].loop_var - passes[0].min, tir.index_const(given) if given else passes[0].extent
         for inner in passes[1:]:
             number, trips = number * inner.extent.value + inner.loop_var - inner.min, self.an.simplify(trips * inner.extent.value)
+        if not self.has_prefetch and given == 1:
+            return self.streaming(loop, flat, at, step)
         if not self.has_prefetch:
             return self.touching(loop, flat, at if within is None else at - within, within, number, trips, ahead, step)
         lines = -(-step // line)
@@ -105,6 +109,21 @@ class _Prefetch(StatementRewriter):
         where = self.an.simplify(start + ahead + turn * (count * line)) + share * line
         wanted = tir.For(share, tir.index_const(0), tir.index_const(count), tir.ForKind.UNROLLED, _fetch(flat, where, cache))
         return loop.replace(body=tir.DeclBuffer(flat, tir.seq(wanted, loop.body)))
+
+    def streaming(self, loop: tir.For, flat: tir.Buffer, start: tir.Expr, step: int) -> tir.Stmt:
+        """The loop; where a stretch of the buffer begins, reads of all lines of the next stretch come first."""
+        extent, size = _number(loop.extent), _number(flat.shape[0])
+        if extent is None or size is None or flat.elem_offset is not None:
+            return loop
+        moved = extent * step  # elements
+        stretch = -(-STRETCH_BYTES * 8 // (flat.dtype.storage_bits * moved)) * moved
+        line = self.line(flat)
+        share = Var("line", DType("int64"))
+        where = tir.min_(start + stretch, size - stretch) + share * line
+        read = tir.Evaluate(tir.Call("touch", (tir.BufferLoad(flat, (self.an.simplify(where),)),), DType("void")))
+        lines = tir.For(share, tir.index_const(0), tir.index_const(stretch // line), tir.ForKind.UNROLLED, read)
+        begins = tir.EQ(self.an.simplify(tir.floormod(start, stretch)), tir.index_const(0))
+        return tir.DeclBuffer(flat, tir.seq(tir.If(begins, lines), loop)) if size >= 2 * stretch else loop
 
     def touching(self, loop: tir.For, flat: tir.Buffer, start: tir.Expr, within: tir.Expr | None, number: tir.Expr, trips: tir.Expr, ahead: int,
                  step: int) -> tir.For:
