@@ -89,7 +89,7 @@ class _Prefetch(StatementRewriter):
         number, trips = passes[0].loop_var - passes[0].min, tir.index_const(given) if given else passes[0].extent
         for inner in passes[1:]:
             number, trips = number * inner.extent.value + inner.loop_var - inner.min, self.an.simplify(trips * inner.extent.value)
-        if not self.has_prefetch and given == 1:
+        if not self.has_prefetch and given == 1 and passes[-1].loop_var is loop.loop_var:
             return self.streaming(loop, flat, at, step)
         if not self.has_prefetch:
             return self.touching(loop, flat, at if within is None else at - within, within, number, trips, ahead, step)
