@@ -147,7 +147,7 @@ def test_one_pass_reads_a_stretch_ahead_where_there_are_no_instructions_for_it(g
     for k in range(groups):
         seen |= {x // 16 for x in _places(outer.body, {outer.loop_var: k}, "touch")}
         assert not seen or (k + 1) * steps * vectors <= max(seen) + 1, "what the group after this one reads was read before"
-    assert not seen or seen >= set(range(min(seen), size // 16)) and max(seen) < size // 16
+    assert not seen or (seen >= set(range(min(seen), size // 16)) and max(seen) < size // 16)
     assert bool(seen) == (size * 4 >= 1536)
 
 
