@@ -34,7 +34,10 @@ def simulated(name: str, source: Path, functions: str) -> Library:
         beside.replace(made)
     bodies = []
     for declared in [d.strip() for d in functions.split(";") if d.strip()]:
-        result, own, parameters = re.fullmatch(r"(\w+) sim_(\w+)\((.*)\)", declared).groups()
+        signature = re.fullmatch(r"(\w+) sim_(\w+)\((.*)\)", declared)
+        if signature is None:
+            raise ValueError(f"{declared} declares no function sim_...")
+        result, own, parameters = signature.groups()
         given = [] if parameters == "void" else [re.findall(r"\w+", p)[-1] for p in parameters.split(",")]
         bodies.append(f"{result} {name}_{own}({parameters}) {{ {'' if result == 'void' else 'return '}sim_{own}({', '.join(given)}); }}")
     return Library(name, functions, "\n".join(bodies), str(made))
