@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from math import prod
 
 from roundel import te
 from roundel.ir import tir
@@ -133,8 +134,7 @@ class Accelerator:
         made = te.compute(tuple(shape), (lambda *i: tir.const(0, dtype)) if kind == "clear" else (lambda *i: source[i]), "D")
         inside = {"load": "D", "store": "S", "clear": "D"}[kind]
         desc = _in_scope(te.create_prim_func([made] if kind == "clear" else [source, made]), {inside: scope})
-        counted = sum(1 for _ in desc.buffer_params) and _nbytes(desc.buffer_params[0])
-        impl = _issuing(desc, operation, outputs_first=True, numbers=(counted,))
+        impl = _issuing(desc, operation, outputs_first=True, numbers=(_nbytes(desc.buffer_params[0]),))
         return TensorIntrin.register(name, desc, impl, needs=(self.name,), storage={inside: scope}, has_effects=True)
 
     def facts(self) -> str:
@@ -155,10 +155,7 @@ class Accelerator:
 
 
 def _nbytes(buffer: tir.Buffer) -> int:
-    size = buffer.dtype.storage_bits // 8
-    for n in buffer.shape:
-        size *= n.value  # type: ignore[attr-defined]
-    return size
+    return prod(n.value for n in buffer.shape) * buffer.dtype.storage_bits // 8  # type: ignore[attr-defined]
 
 
 def _in_scope(func: tir.PrimFunc, scopes: Mapping[str, str]) -> tir.PrimFunc:

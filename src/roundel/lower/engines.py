@@ -31,7 +31,7 @@ from roundel.ir.visit import statements
 
 from .kernel_pass import kernel_pass
 from .statements import StatementRewriter
-from .tile_operands import addresses_of
+from .tile_operands import addresses_of, roles_of
 
 UNBROKEN = "unbroken"  # the attribute of statements inside of which no run ends: the chip would be left to nobody
 COPIES = 2  # of a buffer in a loop, so that one engine fills one while another reads the other
@@ -92,9 +92,9 @@ def _outside(chip: Mapping[str, Any], region: tir.Stmt) -> list[tir.Buffer]:
     """The buffers in the processor's memory that DMA touches. Raises LowerError for one that it reads and writes."""
     found: dict[tir.Buffer, set[str]] = {}
     for call in _instructions(region):
-        for load, role in zip(addresses_of(call), call.args[2].value.split(","), strict=True):
+        for load, (role, _) in zip(addresses_of(call), roles_of(call), strict=True):
             if load.buffer.scope not in chip["memories"]:
-                found.setdefault(load.buffer, set()).update(set(role) & {"r", "w"})
+                found.setdefault(load.buffer, set()).update(role)
     for b, roles in found.items():
         if len(roles) > 1:
             raise LowerError(f"{chip['name']} stores {b.name} and loads it again", why="nothing makes the one wait for the other", hint="use two programs")
@@ -320,5 +320,3 @@ def _checked(chip: Mapping[str, Any], name: str) -> tir.Stmt:
     other = tir.Assert(tir.eq(status, tir.const(0, INT32)), f"the accelerator {chip['name']} failed: status {{0}}", None, (status,))
     call = tir.Call("call_extern", (tir.StringImm(chip[name]),), INT32)
     return tir.Let(status, call, tir.If(tir.ne(status, tir.const(0, INT32)), tir.seq(*said, other)))
-
-

@@ -51,7 +51,7 @@ MOST_UNROLLED = 8  # iterations of a loop at a border that are unrolled
 FEW = 16  # iterations of a main loop beside which a remainder with guards inside would be seen
 MOST_PLACES = 4096  # iterations that are looked at one by one
 MANY = 16  # iterations that are worth a test of their own inside of a loop
-SMALL = 10000 # ... or to this number of nodes, whichever is more
+SMALL = 10000  # ... or to this number of nodes, whichever is more
 
 _CHOICES = (tir.If, tir.IfThenElse, tir.Select)
 _SCOPES = (tir.Allocate, tir.DeclBuffer, tir.Let, tir.AttrStmt)

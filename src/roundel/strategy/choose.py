@@ -223,4 +223,3 @@ def _dropped(program: Program, name: str, error: Exception, sketch: Sketch | Non
         _log.warning("%s failed on program %r and was passed over: %s: %s", name, program.name, kind, error, exc_info=error)
         why = f"failed: {kind}: {error}"
     return Alternative(name, sketch, choice or {}, None, why, was_dropped=True)
-

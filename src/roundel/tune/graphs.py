@@ -35,7 +35,8 @@ from .task import BEFORE_SCHEDULING, Task, tasks_of
 from .verdict import is_faster
 from .whole import Proposed, Whole, profile_of
 
-KINDS = ("algorithm", "layout", "kernel", "packing")
+WIDE = ("algorithm", "layout")  # kinds of choices that change many kernels, which are tried first
+KINDS = (*WIDE, "kernel", "packing")
 MOST = 8           # models that are measured, the untuned one among them
 MOST_WAYS = 96     # that are prepared
 PREPARING = 0.4    # most share of the time for that
@@ -187,7 +188,7 @@ class Graphs:
     def _moves(self, way: Way) -> list[dict[str, str]]:
         """The choices of a way with one more, the most promising first; what was measured in an earlier session is left as it is."""
         open_ = [p for p in way.places if p.signature not in way.choices and self.measured.choice(p.signature) is None]
-        moves = [(KINDS.index(p.kind) // 2, ratio, -len(p.sites), p.signature, name) for p in open_ for name, ratio in p.alternatives.items()
+        moves = [(p.kind not in WIDE, ratio, -len(p.sites), p.signature, name) for p in open_ for name, ratio in p.alternatives.items()
                  if name != p.taken and ratio <= HOPELESS]
         return [{**way.choices, signature: name} for *_, signature, name in sorted(moves)]
 

@@ -32,7 +32,7 @@ from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
 from .contraction import store_of
 from .contraction_candidates import ASSUMED_ROWS
-from .dot_products import is_widening
+from .dot_products import one_product
 
 if TYPE_CHECKING:
     from ...intrinsics.accelerators import Accelerator
@@ -46,13 +46,7 @@ def accelerated(program: Program) -> Iterator[Sketch | Refusal]:
     chip = of_target(program.target)
     if chip is None or len(program.reductions) != 1 or not program.is_plain:
         return
-    block = program.reductions[0]
-    before = program.blocks[: program.blocks.index(block)]
-    prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i) and not moves(i))
-    start = program.schedule
-    if len(prologue) < len(before):
-        start = program.inlined(keep=prologue)
-        block = next(i for i in blocks_of(start.func) if i.name == block.name)
+    block, prologue = one_product(program, moves)
     refused: dict[str, str] = {}  # by instruction, what came closest
     for found in matches(block, program.is_constant, chip):
         if not isinstance(found, TileProduct):

@@ -40,13 +40,7 @@ def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
     if len(program.reductions) != 1 or not program.is_plain:
         return
     refused = []
-    block = program.reductions[0]
-    before = program.blocks[: program.blocks.index(block)]
-    prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i))
-    start = program.schedule
-    if len(prologue) < len(before):
-        start = program.inlined(keep=prologue)
-        block = next(i for i in blocks_of(start.func) if i.name == block.name)
+    block, prologue = one_product(program)
     for found in matches(block, program.is_constant, program.target):
         if not isinstance(found, Product):
             refused.append(found)
@@ -63,6 +57,16 @@ def dot_products(program: Program) -> Iterator[Sketch | Refusal]:
         return
     for name, why in dict.fromkeys(refused):
         yield Refusal(f"dot_products by {name}", why)
+
+
+def one_product(program: Program, is_read_through: Callable[[BlockInfo], object] = lambda info: None) -> tuple[BlockInfo, tuple[str, ...]]:
+    """The product of a program with one sum, as instructions are matched with it, and the names of the blocks before it that stay. Those that only convert
+    to a wider type are computed where they are read, and so are those of which ``is_read_through`` holds, and those that feed something else."""
+    block = program.reductions[0]
+    prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i) and not is_read_through(i))
+    if len(prologue) < program.blocks.index(block):
+        block = next(i for i in blocks_of(program.inlined(keep=prologue).func) if i.name == block.name)
+    return block, prologue
 
 
 def is_widening(info: BlockInfo) -> bool:

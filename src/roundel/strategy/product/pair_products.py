@@ -34,7 +34,7 @@ from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .contraction import store_of
 from .contraction_candidates import ASSUMED_ROWS
-from .dot_products import INSTRUCTIONS, is_widening
+from .dot_products import INSTRUCTIONS, one_product
 from .tile_products import fused
 
 COPIED = 3.0       # instructions that copy an element
@@ -91,10 +91,7 @@ def pair_products(program: Program) -> Iterator[Sketch]:
     if not program.target.is_bare or len(program.reductions) != 1 or not program.is_plain:  # asked first: the table of instructions takes long to load
         return
     forms = _forms(program.target)
-    block = program.reductions[0]
-    prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i))
-    start = program.inlined(keep=prologue)
-    block = next(i for i in blocks_of(start.func) if i.name == block.name)
+    block, prologue = one_product(program)
     for factor in (0, 1) if factors(block) is not None and str(block.stores[0].buffer.dtype) == "int32" else ():
         if any(str(f.dtype) != "int8" for f in factors(block) or ()):
             continue
@@ -103,7 +100,7 @@ def pair_products(program: Program) -> Iterator[Sketch]:
         fitting = {group: p for group, p in found.items() if isinstance(p, TileProduct)}
         if fitting:
             steps = partial(_scheduled, found=fitting, prologue=prologue, target=program.target)
-            yield Sketch("pair_products", start, steps, candidates(fitting, program.target))
+            yield Sketch("pair_products", program.inlined(keep=prologue), steps, candidates(fitting, program.target))
             return
 
 

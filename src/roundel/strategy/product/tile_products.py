@@ -33,7 +33,7 @@ from ..pointwise.inline import inline_moves
 from ..program import Program
 from ..sketch import Applied, Refusal, Sketch, rule
 from .contraction import store_of
-from .dot_products import INSTRUCTIONS, is_widening
+from .dot_products import INSTRUCTIONS, one_product
 from .tile_products_candidates import (
     bytes_of_panel,
     candidates,
@@ -54,19 +54,12 @@ def tile_products(program: Program) -> Iterator[Sketch | Refusal]:
     """Fits programs with one such product, and elementwise blocks before and after it."""
     if len(program.reductions) != 1 or not program.is_plain:
         return
-    block = program.reductions[0]
-    before = program.blocks[: program.blocks.index(block)]
-    prologue = tuple(i.name for i in program.feeding(block) if not is_widening(i) and not moves(i))
-    start = program.schedule
-    if len(prologue) < len(before):
-        start = program.inlined(keep=prologue)
-        block = next(i for i in blocks_of(start.func) if i.name == block.name)
+    block, prologue = one_product(program, moves)
     refused = []
     for found in matches(block, program.is_constant, program.target):
         if isinstance(found, TileProduct):
-            start = program.inlined(keep=prologue)
             steps = partial(_for_few_rows_too, found=found, prologue=prologue, target=program.target)
-            yield Sketch("tile_products", start, steps, candidates(found, program.target))
+            yield Sketch("tile_products", program.inlined(keep=prologue), steps, candidates(found, program.target))
             return
         refused.append(found)
     for name, why in dict.fromkeys(refused):
