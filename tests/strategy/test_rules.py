@@ -20,6 +20,7 @@ from roundel.strategy import schedule_module
 from roundel.strategy.choose import attempt, takes
 from roundel.strategy.rules import (
     RULES,
+    accelerated,
     as_written,
     attention,
     bilinear,
@@ -136,6 +137,7 @@ TAKES = {
     winograd: ["winograd"],
     bilinear: ["strassen"],
     attention: ["attention", "masked attention"],
+    accelerated: [],  # without a chip in the target; with one: strategy/product/test_accelerated.py
     tile_products: ["many bytes"],
     pair_products: ["signed bytes"],
     dot_products: ["bytes"],
@@ -158,6 +160,7 @@ LEAVES = {
     winograd: ["convolution", "product", "add", "attention"],
     bilinear: ["product", "batches", "softmax", "add", "two products"],
     attention: ["softmax", "batches", "two products", "add"],
+    accelerated: ["many bytes", "product", "softmax", "add"],
     tile_products: ["bytes", "product", "softmax", "add"],
     pair_products: ["bytes", "product", "softmax", "add"],
     dot_products: ["product", "convolution", "softmax", "add"],

@@ -67,9 +67,9 @@ def explain(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     """How each kernel of a model is computed and why, and what else was possible.
 
     - ``model``, ``example_inputs``, ``target``, ``threads``, ``dynamic``, ``choices``,
-      ``records`` and ``precision``: as for ``rd.compile``. A compiled model is explained as what it was compiled
-      from, with its options, where that is still there; else, as for a loaded file, by what it
-      carries itself.
+      ``records`` and ``precision``: as for ``rd.compile``. A compiled model is explained as what
+      it was compiled from, with its options, where that is still there; else, as for a loaded
+      file, by what it carries itself.
     - ``sizes``: values of symbolic dimensions.
     - ``seconds``: for how long the kernels are measured on random inputs; 0: not at all.
 

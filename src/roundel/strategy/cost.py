@@ -49,8 +49,9 @@ def expected_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int]
     total = 0.0
     regions = set()
     groups = [tuple(group) for _, group in groupby(statements(func, target, sizes or {}), key=lambda s: s.place or id(s))]
-    for beside, others in zip(groups, neighbours([(b[0].place, *nest_of(target, b)) for b in groups]), strict=True):
-        spent, found = float(np.max(cycles(target, *beside, others=others))), beside[0]
+    nests = [nest_of(target, b) for b in groups]
+    for beside, nest, others in zip(groups, nests, neighbours([(b[0].place, *n) for b, n in zip(groups, nests, strict=True)]), strict=True):
+        spent, found = float(np.max(cycles(target, *beside, others=others, nest=nest))), beside[0]
         if (part := found.part(threads)) < 1:
             spent *= part
             regions.add(found.region)
@@ -73,19 +74,22 @@ def least_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | 
     return float(together(target, total, *traffic_cycles(target, [sum(n for n in given if n > room) for room in capacities(target)])))
 
 
-def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = (), others: Beside | None = None) -> Column:
+def cycles(target: Target, *beside: Statement, pieces: Sequence[Statement] = (), others: Beside | None = None,
+           nest: tuple[Nest, list[Touch]] | None = None) -> Column:
     """Of all iterations of a statement, or of several that follow each other in one innermost loop, on one core. ``pieces``: the statement in
-    parts whose tiles have one size each, where an axis is no whole number of tiles. ``others``: what else the program does (None: nothing)."""
+    parts whose tiles have one size each, where an axis is no whole number of tiles. ``others``: what else the program does (None: nothing); ``nest``: what
+    `nest_of` gives, where that is known."""
     spent = sum(working(target, [s]) for s in pieces) if pieces else working(target, beside)
-    moved = traffic(target, *beside, others=others)
+    moved = traffic(target, *beside, others=others, known=nest)
     made = min(s.share for s in beside)  # of the iterations of the loops that they share
     return made * (spent if moved is None else together(target, spent, *traffic_cycles(target, moved)))
 
 
-def traffic(target: Target, *beside: Statement, gradual: bool = False, others: Beside | None = None) -> list[Column] | None:
+def traffic(target: Target, *beside: Statement, gradual: bool = False, others: Beside | None = None,
+            known: tuple[Nest, list[Touch]] | None = None) -> list[Column] | None:
     """Bytes that cross into each cache, as many as take their time beside multiply-adds; None where everything is in registers. ``gradual`` as for
-    `Nest.traffic`, ``others`` as for `cycles`."""
-    nest, touches = nest_of(target, beside)
+    `Nest.traffic`, ``others`` as for `cycles`, where ``known`` is called ``nest``."""
+    nest, touches = known or nest_of(target, beside)
     ways = (0, target.l2_bytes // target.l2_ways, 0)  # the first is small, the last spreads its lines
     if not touches:
         return None
@@ -98,7 +102,7 @@ def _plain(target: Target, nest: Nest, touches: Sequence[Touch], others: Beside 
     """How much longer lines of each operand take to come into each cache where nothing is summed than beside multiply-adds: what was measured for reading
     and writing from end to end. Rows of which several are written at a time, while nothing comes from so far that is read, wait line by line: a
     transposition's second group of rows took four times as long a line as one that writes its rows in turn."""
-    below = nest.boxes()
+    below = nest.boxes
     scattered = [t.is_store and all(np.min(of[k][0]) > ROWS for of in below[-2:]) for k, t in enumerate(touches)]
     out = []
     for (level, beside), room in zip(_beside(target), capacities(target), strict=True):

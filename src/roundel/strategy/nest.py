@@ -120,17 +120,17 @@ def _places(steps: Mapping[Any, int], inner: Mapping[Any, Column], extent: int) 
 
 def least(a: Column, b: Column) -> Column:
     """``np.minimum``, for single numbers too."""
-    return np.minimum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else min(a, b)
+    return np.minimum(a, b) if np.ndarray in (type(a), type(b)) else min(a, b)
 
 
 def differs(column: Column, number: int) -> bool:
     """Whether some value is another."""
-    return bool((column != number).any()) if isinstance(column, np.ndarray) else bool(column != number)
+    return bool((column != number).any()) if type(column) is np.ndarray else bool(column != number)
 
 
 def most(a: Column, b: Column) -> Column:
     """``np.maximum``, for single numbers too."""
-    return np.maximum(a, b) if isinstance(a, np.ndarray) or isinstance(b, np.ndarray) else max(a, b)
+    return np.maximum(a, b) if np.ndarray in (type(a), type(b)) else max(a, b)
 
 
 def chosen(condition: Column, a: Column, b: Column) -> Column:
@@ -160,6 +160,7 @@ class Nest:
     operands: Sequence[Operand]
     inside: Mapping[Any, Column]
 
+    @cached_property
     def boxes(self) -> list[tuple[tuple[Column, Column, int], ...]]:
         """What each operand touches (`Operand.box`) below each of the loops and below none, the outermost first."""
         swept = [dict(self.inside)]
@@ -177,7 +178,7 @@ class Nest:
         again and again, a cache keeps the share that it has room for; otherwise nothing, the cautious answer where another decision makes it fit.
         ``between_calls``: so it does from one call to the next. ``beside``: what else the program does in these loops (None: nothing). ``weights``: what
         a byte of each operand counts, for each cache (default: 1)."""
-        boxes = self.boxes()
+        boxes = self.boxes
         lines = [[pieces * span for pieces, span, _ in of] for of in boxes]
         others = [0.0] * len(boxes) if beside is None else [beside.needed(d) for d in range(len(boxes))]
         trips: list[Column] = [1]
@@ -185,8 +186,10 @@ class Nest:
             trips.append(trips[-1] * extent)
         out = []
         for capacity, way, weight in zip(capacities, ways, weights or [[1.0] * len(self.operands)] * len(ways), strict=True):
-            shares = [weight if beside is None else [w * n for w, n in zip(weight, beside.left(d, capacity), strict=True)] for d in range(len(lines))]
-            brought = [[n * share for n, share in zip(of, by, strict=True)] for of, by in zip(lines, shares, strict=True)]
+            brought = lines
+            if beside is not None or weights:
+                shares = [weight if beside is None else [w * n for w, n in zip(weight, beside.left(d, capacity), strict=True)] for d in range(len(lines))]
+                brought = [[n * share for n, share in zip(of, by, strict=True)] for of, by in zip(lines, shares, strict=True)]
             rooms = [[o.room(box, way) for o, box in zip(self.operands, of, strict=True)] for of in boxes] if way else lines
             if way and any(differs(most(room, capacity), capacity) for of in rooms for room in of):
                 out.append(self._crowded(capacity, rooms, lines, brought, others, trips, gradual))

@@ -256,11 +256,12 @@ def number(e: tir.Expr, sizes: Mapping[str, int], middle: Mapping[tir.Var, int] 
 
 def at_first(e: tir.Expr, first: Mapping[tir.Var, int], sizes: Mapping[str, int] = MappingProxyType({})) -> int:
     """The value of an index in the first iteration of every loop, ``first`` says where variables begin that do not at 0. ``sizes`` as for `number`."""
-    if isinstance(e, tir.IntImm):
+    kind = type(e)
+    if kind is tir.IntImm:
         return e.value
-    if isinstance(e, tir.Var):
+    if kind is tir.Var:
         return first.get(e, sizes.get(e.name, ASSUMED) if e.size else 0)
-    return _FOLDS[type(e)](at_first(e.a, first, sizes), at_first(e.b, first, sizes)) if type(e) in _FOLDS else 0
+    return _FOLDS[kind](at_first(e.a, first, sizes), at_first(e.b, first, sizes)) if kind in _FOLDS else 0
 
 
 def _shared(chains: Sequence[tuple[tir.For, ...]]) -> int:
