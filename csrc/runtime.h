@@ -120,8 +120,7 @@ int rd_run(RdModel *model, int32_t function, const DLTensor *const *inputs, DLTe
 RD_API int rd_invoke(RdModel *model, int32_t function, DLTensor **tensors);
 
 /* arrays.c: the same with NumPy's arrays, in tuples. The caller holds Python's lock, which is released while the model runs. -1: one of them
- * is no contiguous array of its type, and nothing was done. */
-#define RD_ARRAYS_MOST 16
+ * is no array of its type, and nothing was done. */
 typedef struct {
   RdModel *model;
   int32_t function;
@@ -133,7 +132,7 @@ typedef struct {
 } RdArrays;
 /* DLPack's dltensor_from_py_object_no_sync of a library: describes its tensor; nonzero: it cannot, and Python has an exception. */
 typedef int (*RdDescribe)(const void *object, DLTensor *tensor);
-RD_API int rd_python_arrays(const RdArrays *call, const char *arguments, const char *results, RdDescribe describe); /* NULL: they are arrays */
+RD_API int rd_call_arrays(const RdArrays *call, const char *arguments, const char *results, RdDescribe describe); /* NULL: they are arrays */
 
 /* That many calls in a row, timed without Python in between; call k has the arguments sets[k % num_sets]. */
 RD_API int rd_time_calls(RdModel *model, int32_t function, DLTensor ***sets, int32_t num_sets, int64_t calls, int64_t *nanoseconds);

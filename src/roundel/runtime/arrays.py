@@ -17,8 +17,6 @@ import numpy as np
 
 from . import library
 
-MOST = 16  # RD_ARRAYS_MOST of the runtime: inputs and outputs together
-
 
 class _Array(ctypes.Structure):
     """What follows an object's header in an array."""
@@ -65,15 +63,15 @@ def caller(runtime: ctypes.CDLL, handle: int, index: int, dtypes: Sequence[np.dt
     """Runs a function, whose parameters and results have those types, on a tuple of arrays and a tuple of as many arrays for its results.
 
     With a third argument they are tensors, which the function at an address that `describer` gave describes; it raises what that does.
-    The status of the run is returned, or -1 where one of them is no contiguous array of its type, and nothing was done. None: this
+    The status of the run is returned, or -1 where one of them is no array of its type, and nothing was done. None: this
     interpreter, or the runtime in a file of an earlier version, cannot.
     """
-    if len(dtypes) > MOST or not hasattr(runtime, "rd_python_arrays") or not readable():
+    if not hasattr(runtime, "rd_call_arrays") or not readable():
         return None
     types = (c_void_p * len(dtypes))(*map(id, dtypes))
     save, restore = (ctypes.cast(getattr(ctypes.pythonapi, n), c_void_p).value for n in ("PyEval_SaveThread", "PyEval_RestoreThread"))
     call = _RdArrays(handle, index, HEADER, _TYPE_AT, _ITEMS, id(np.ndarray), ctypes.addressof(types), save, restore)
-    run, place = _function(library.address(runtime, "rd_python_arrays")), ctypes.addressof(call)
+    run, place = _function(library.address(runtime, "rd_call_arrays")), ctypes.addressof(call)
     kept = (call, types, tuple(dtypes), runtime)
 
     def invoke(arguments: tuple, results: tuple, describe: int | None = None, kept: tuple = kept) -> int:

@@ -30,10 +30,10 @@ _ALIGNMENT = 64
 class Memory:
     """One memory, ``rows`` of whose rows along ``axis`` have been given out. It does not keep itself alive: its views do."""
 
-    __slots__ = ("address", "axis", "capacity", "dtype", "offset", "owner", "results", "rows", "shape", "strides")
+    __slots__ = ("address", "axis", "capacity", "dtype", "inner", "offset", "outer", "owner", "results", "rows", "strides")
 
     def __init__(self, shape: Sequence[int], axis: int, dtype: DType, room: bool) -> None:
-        self.shape, self.axis, self.dtype, self.rows = tuple(shape), axis, dtype, shape[axis]
+        self.outer, self.rows, self.inner, self.axis, self.dtype = tuple(shape[:axis]), shape[axis], tuple(shape[axis + 1 :]), axis, dtype
         self.capacity = _capacity(shape, axis, dtype.numpy.itemsize) if room else self.rows
         self.strides, self.address, self.offset, self.owner = (), 0, 0, None
         self.results: list[weakref.ref[np.ndarray]] = []
@@ -41,7 +41,7 @@ class Memory:
     def allocate(self) -> np.ndarray:
         """Its bytes, known by their address as long as they are alive."""
         strides, step = [], self.dtype.numpy.itemsize
-        for dim in reversed((*self.shape[: self.axis], self.capacity, *self.shape[self.axis + 1 :])):
+        for dim in reversed((*self.outer, self.capacity, *self.inner)):
             strides.append(step)
             step *= dim
         self.strides = tuple(reversed(strides))
@@ -55,30 +55,30 @@ class Memory:
 
     def view(self, owner: np.ndarray, rows: int) -> np.ndarray:
         """The first rows. ``owner``: what ``self.owner`` refers to."""
-        shape = (*self.shape[: self.axis], rows, *self.shape[self.axis + 1 :])
-        return np.ndarray(shape, self.dtype.numpy, owner, self.offset, self.strides)
+        return np.ndarray((*self.outer, rows, *self.inner), self.dtype.numpy, owner, self.offset, self.strides)
 
-    def holds(self, past: Any, shape: Sequence[int]) -> bool:
+    def holds(self, past: Any, shape: tuple[int, ...]) -> bool:
         """Whether ``past``, which begins where the memory does, has the rows that were given out, and there is room for ``shape``."""
-        size = self.dtype.numpy.itemsize
-        strides = past.strides if isinstance(past, np.ndarray) else tuple(s * size for s in past.stride())
-        before, after = self.shape[: self.axis], self.shape[self.axis + 1 :]
-        return strides == self.strides and past.shape[self.axis] == self.rows and shape[self.axis] <= self.capacity \
-            and before == tuple(shape[: self.axis]) and after == tuple(shape[self.axis + 1 :])
+        axis = self.axis
+        if type(past) is np.ndarray:
+            strides = past.strides
+        else:
+            size = self.dtype.numpy.itemsize
+            strides = tuple(s * size for s in past.stride())
+        return strides == self.strides and past.shape[axis] == self.rows and shape[axis] <= self.capacity \
+            and self.outer == shape[:axis] and self.inner == shape[axis + 1 :]
 
     def share(self, result: np.ndarray) -> None:
         """One more array that lies here."""
+        others = [array for r in tuple(self.results) if (array := r()) is not None]
+        for array in (*others, result) if others else ():
+            array.flags.writeable = False
         self.results.append(weakref.ref(result, self._gone))
-        self._protect()
 
     def _gone(self, result: weakref.ref[np.ndarray]) -> None:
         self.results.remove(result)
-        self._protect()
-
-    def _protect(self) -> None:
-        alive = [a for r in tuple(self.results) if (a := r()) is not None]
-        for array in alive:
-            array.flags.writeable = len(alive) == 1
+        if len(self.results) == 1 and (last := self.results[0]()) is not None:
+            last.flags.writeable = True
 
 
 def _forget(address: int, _: Any) -> None:
@@ -120,7 +120,7 @@ class Growth:
 
     def result(self, past: Any, shape: tuple[int, ...], axis: int, dtype: DType, torch: Any) -> Any:
         """An array (a PyTorch tensor with ``torch``) of this shape that begins with ``past``, if that is known to be possible."""
-        if 0 in (*shape[:axis], *shape[axis + 1 :]):
+        if 0 in shape and 0 in (*shape[:axis], *shape[axis + 1 :]):
             array = tensors.empty(shape, dtype.numpy)
             return array if torch is None else _as_torch(array, dtype, torch)
         known = _known.get(_address(past))
@@ -136,7 +136,7 @@ class Growth:
         if memory is None or owner is None or memory.dtype is not dtype:
             return None
         with _lock:
-            if len(shape) != len(memory.shape) or not memory.holds(past, shape):
+            if not memory.holds(past, shape):
                 return None
             self.claimed.append((memory, memory.rows, shape[memory.axis]))
             memory.rows = shape[memory.axis]

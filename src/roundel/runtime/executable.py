@@ -198,7 +198,9 @@ class BoundFunction:
             raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given", hint=hint)
         if self.info.kind != "graph":
             return self._call_returning(args) if self._returns else self._call_program(args)
-        results = None if self._invoke is None else self._call_plain(args, self._invoke)
+        results = None
+        if self._invoke is not None:
+            results = self._call_growing(args, self._invoke) if self._caches else self._call_plain(args, self._invoke)
         if results is None:
             return self._call_graph(args)
         return results[0] if self._first else _assemble(self.info.result, results)
@@ -206,7 +208,7 @@ class BoundFunction:
     def _array_caller(self) -> arrays.Invoke | None:
         """Runs the function on arrays that need no preparation; None: there is always something to convert."""
         info, types = self.info, (*self._in_types, *self._out_types)
-        plain = info.kind == "graph" and self._flat and not info.extra and not self._caches and info.inputs and info.outputs
+        plain = info.kind == "graph" and self._flat and not info.extra and info.inputs and info.outputs
         if not plain or any(t.lanes != 1 or tensors.is_packed(t) for t in types) or any(t.scalar for t in (*info.inputs, *info.outputs)):
             return None
         return arrays.caller(self._owner.runtime, self._owner.handle, self._index, [t.numpy for t in types])
@@ -229,6 +231,25 @@ class BoundFunction:
             if status < 0:
                 return None
             self._raise(status)
+        return results
+
+    def _call_growing(self, args: tuple, invoke: arrays.Invoke) -> tuple | None:
+        """The same where results append to inputs, each in the memory in which its input lies already where that can be."""
+        for a in args:
+            if type(a) is not np.ndarray:
+                return None
+        shapes = self._output_shapes(args)
+        if None in shapes:
+            return None
+        described = enumerate(zip(shapes, self._out_types))
+        known = self._caches
+        with caches.Growth() as growth:
+            results = tuple([growth.result(args[known[k].input], s, known[k].axis, t, None) if k in known else tensors.empty(s, t.numpy)
+                             for k, (s, t) in described])
+            if status := invoke(args, results):
+                if status > 0:
+                    self._raise(status)
+                self._run([tensors.view(v) for v in (*args, *results)])  # says what is wrong with them
         return results
 
     def _call_torch(self, args: tuple, invoke: arrays.Invoke) -> tuple | None:
@@ -392,7 +413,7 @@ class BoundFunction:
 
         return seconds
 
-    def _output_shapes(self, inputs: list) -> tuple:
+    def _output_shapes(self, inputs: Sequence) -> tuple:
         """Shape of each output for these inputs, or None where only the run can tell."""
         key = None if self._has_scalars else tuple([tuple(v.shape) for v in inputs])
         known = self._shapes.get(key) if key is not None else None
@@ -404,7 +425,7 @@ class BoundFunction:
                 self._shapes[key] = known
         return known
 
-    def _evaluate_shapes(self, inputs: list) -> tuple:
+    def _evaluate_shapes(self, inputs: Sequence) -> tuple:
         """Solve the symbols and ask the module; inputs that do not fit give None here, and an error in the call."""
         described = self._native
         symbols = (ctypes.c_int64 * max(described.num_symbols, 1))(*[-1] * described.num_symbols)
