@@ -26,6 +26,37 @@ def test_a_number_that_is_read_must_be_what_the_program_checks():
             model(x, torch.tensor(k))
 
 
+class Truth(torch.nn.Module):
+    """A truth value read from a tensor chooses a size, and a second one is demanded."""
+
+    def forward(self, x):
+        n = torch.sym_ite((x >= 0).all().item(), 3, 2)
+        torch._check(n >= 2)
+        torch._check(torch.sym_not((x > 9).any().item()))
+        return x.new_zeros(n) + x[0]
+
+
+class Numbers(torch.nn.Module):
+    """Floating-point numbers read from tensors are compared, added, and operands of functions of tensors."""
+
+    def forward(self, x):
+        total, most = x.sum().item(), x.max().item()
+        torch._check(2 * (total + most) > most + 0.5)
+        return x * (total + most), torch.full((3,), total), x.clamp(max=total), torch.where(x > most - 1, x, total)
+
+
+def test_truth_values_and_numbers_that_are_read_are_calculated_with():
+    x = torch.rand(8) + 0.1
+    model = compiled(Truth(), x)
+    assert [len(model(v)) for v in (x, -x)] == [3, 2] and torch.equal(model(x), x[:1].expand(3))
+    model = compiled(Numbers(), x)
+    for got, want in zip(model(x), Numbers()(x), strict=True):
+        torch.testing.assert_close(torch.as_tensor(got), want)
+    for wrong, module in ((x + 10, Truth()), (-x, Numbers())):
+        with pytest.raises(rd.RoundelError, match="Runtime assertion failed for expression"):
+            compiled(module, x)(wrong)
+
+
 def test_classes_of_one_hot_are_in_range():
     class OneHot(torch.nn.Module):
         def forward(self, x):

@@ -163,3 +163,34 @@ def test_numbers_are_inputs(model, numbers):
         want, got = (v if isinstance(v, tuple) else (v,) for v in (model(x, n), compiled(x, n)))
         for w, g in zip(want, got, strict=True):
             torch.testing.assert_close(g, w)
+
+
+class OfItsData(torch.nn.Module):
+    """Asks of its data what the examples answer: a condition on numbers, and one on a size."""
+
+    def forward(self, x):
+        if (x > 0).all():
+            first = x[: x.long()[0].item()]
+            return first * 2 if first.shape[0] > 1 else first
+        return x - 1
+
+
+def test_branches_on_data_are_those_of_the_examples():
+    x = torch.arange(2.0, 10)
+    with pytest.warns(UserWarning, match="branches that the example inputs take"):
+        model = rd.compile(OfItsData(), (x,), threads=1)
+    for data in (x, x + 1):
+        assert torch.equal(torch.as_tensor(model(data)), OfItsData()(data))
+    for data in (-x, x - 1):
+        with pytest.raises(rd.RoundelError, match="another branch of the program than the example inputs did"):
+            model(data)
+
+
+class OfANumber(torch.nn.Module):
+    def forward(self, x):
+        return x * int(x.sum().item())
+
+
+def test_numbers_of_the_examples_are_not_taken_for_the_models():
+    with pytest.raises(rd.RoundelError, match="torch.export does not take this OfANumber"):
+        rd.compile(OfANumber(), (torch.ones(3),))

@@ -23,6 +23,12 @@ EDGES = torch.tensor([0.0, -0.0, 1.5, -3e-42, 1e30, INF, -INF, NAN])
 X, IMAGE = draw(3, 5), draw(2, 3, 6, 7)
 INDEX = torch.tensor([[0, 2, 0, 1, 1]])
 
+def _positive(n):
+    size = n.item()
+    torch._check(size >= 1)
+    return size
+
+
 CASES = {
     "cholesky": (L.cholesky, SPD),
     "cholesky upper": (lambda a: L.cholesky(a, upper=True), SPD),
@@ -71,6 +77,8 @@ CASES = {
     "grid_sample": (lambda x, g: F.grid_sample(x, g, align_corners=False), IMAGE, draw(2, 4, 3, 2) / 3),
     "bilinear antialiased": (lambda x: F.interpolate(x, (3, 4), mode="bilinear", antialias=True), IMAGE),
     "bicubic antialiased": (lambda x: F.interpolate(x, (3, 9), mode="bicubic", antialias=True), IMAGE),
+    "antialiased corners": (lambda x: F.interpolate(x, (1, 9), mode="bilinear", antialias=True, align_corners=True), IMAGE),
+    "antialiased by data": (lambda x, n: F.interpolate(x, (_positive(n), 4), mode="bicubic", antialias=True), IMAGE, torch.tensor(3)),
     "bilinear layer": (lambda a, b, w=draw(4, 5, 3): F.bilinear(a, b, w), X, draw(3, 3)),
     "avg_pool divisor": (lambda x: F.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3), IMAGE),
     "training batch_norm": (lambda x: F.batch_norm(x, None, None, training=True), IMAGE),

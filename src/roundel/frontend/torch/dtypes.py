@@ -63,6 +63,8 @@ class Sizes:
         self.variables: dict[str, tir.Var] = {}
         self.found: dict[Any, Any] = {}
         """Sizes made by rounding floating-point numbers."""
+        self.numbers: dict[str, Any] = {}
+        """Floating-point numbers that the program reads from tensors, as scalar tensors, by their symbols."""
         self.find: Callable[[Any], Any] | None = None
         """What finds the size of such an expression, while a function is being built."""
 
@@ -83,8 +85,12 @@ class Sizes:
         """The variable of a symbol that is an input by itself; it may be negative unless it is a size."""
         self.variables.setdefault(symbol, tir.Var(self.names.get(symbol, symbol), INT64, is_size))
 
+    def has_numbers(self, e: Any) -> bool:
+        """Whether a sympy expression is about floating-point numbers that the program reads from tensors."""
+        return any(str(symbol) in self.numbers for symbol in e.free_symbols)
+
     def expr(self, e: Any) -> Any:
-        """A sympy expression as an int or an index expression."""
+        """A sympy expression as an int or an index expression, or as a truth value of them."""
         if e.is_Integer:
             return int(e)
         if e.is_Symbol:
@@ -109,10 +115,24 @@ def _fold(fn: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return build
 
 
+def _piecewise(*cases: tuple[Any, Any]) -> Any:
+    """The value of the first case whose condition holds; the last one's always does."""
+    out = tir.as_index(cases[-1][0])
+    for value, condition in reversed(cases[:-1]):
+        out = tir.select(condition, tir.as_index(value), out)
+    return out
+
+
 _SYMPY: dict[str, Callable[..., Any]] = {
     "Add": _fold(lambda a, b: a + b), "Mul": _fold(lambda a, b: a * b), 
     "Pow": lambda a, n: _fold(lambda x, y: x * y)(*[a] * int(n)),
     "FloorDiv": tir.floordiv, "CleanDiv": tir.floordiv, "floor": lambda a: a, "CeilDiv": tir.ceildiv,
     "Mod": tir.floormod, "PythonMod": tir.floormod, "ModularIndexing": lambda a, b, c: tir.floormod(tir.floordiv(a, b), c),
     "Max": _fold(tir.max_), "Min": _fold(tir.min_), "Identity": lambda a: a,
+    **{name: lambda a, b, compare=compare: compare(tir.as_index(a), tir.as_index(b)) for name, compare in (
+        ("Equality", tir.eq), ("Unequality", tir.ne), ("GreaterThan", tir.ge), ("LessThan", tir.le), ("StrictGreaterThan", tir.gt),
+        ("StrictLessThan", tir.lt))},
+    "And": _fold(tir.logical_and), "Or": _fold(tir.logical_or), "Not": tir.logical_not,
+    "BooleanTrue": lambda: tir.const(True), "BooleanFalse": lambda: tir.const(False),
+    "Piecewise": _piecewise, "ExprCondPair": lambda value, condition: (value, condition),
 }

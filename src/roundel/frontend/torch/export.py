@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import signature
@@ -14,6 +15,7 @@ from ...ir.module import IRModule
 from .composite import parts_of
 from .dtypes import Sizes, const_data
 from .importer import KEEP, convert_graph, decompositions
+from .paths import explain_conditions, exported_on_one_path
 
 
 def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic_shapes: Any = None,
@@ -38,9 +40,13 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
         try:
             program = torch.export.export(model, args, keywords, dynamic_shapes=shapes)
         except Exception as error:
-            raise ModelError(f"torch.export does not take this {type(model).__name__}", why=str(error).strip().split("\n\n")[0],
-                             hint="does it run with these inputs? Branches on data need torch.cond; torch.compile(module, backend=\"roundel\") "
-                             "leaves them to Python") from error
+            program = exported_on_one_path(model, args, keywords, shapes) if "data-dependent" in str(error) else None
+            if program is None:
+                raise ModelError(f"torch.export does not take this {type(model).__name__}", why=str(error).strip().split("\n\n")[0],
+                                 hint="does it run with these inputs? Branches on data need torch.cond; torch.compile(module, backend=\"roundel\") "
+                                 "leaves them to Python") from error
+            warnings.warn(f"this {type(model).__name__} branches on its data: it is compiled for the branches that the example inputs take, and a run that "
+                          "takes others ends with an error", stacklevel=2)
     return from_exported_program(program, _specifications(model, args, keywords, shapes))
 
 
@@ -97,6 +103,7 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = (), *, k
     buffers are inputs behind the others, of which ``num_input`` tells how many there are; ``relax.frontend.detach_params`` gives their values.
     ``unwrap_unit_return_tuple``: whether a single result is returned as it is, or as a tuple of one.
     """
+    is_draft = getattr(program, "_report", None) is not None
     parts = parts_of(program, decompositions(), KEEP)
     if parts is None:
         try:
@@ -104,6 +111,8 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = (), *, k
         except RuntimeError as error:
             raise UnsupportedError("PyTorch cannot make the program functional", why=str(error).splitlines()[0]) from error
     nodes, described = list(program.graph.nodes), program.graph_signature
+    if is_draft:
+        explain_conditions(nodes)
     placeholders = [n for n in nodes if n.op == "placeholder"]
     user = [n for n in placeholders if n.name in described.user_inputs and _is_given(n.meta.get("val"))]
     homes = {**described.inputs_to_parameters, **described.inputs_to_buffers, **described.inputs_to_lifted_tensor_constants}

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...ir import graph, tir
 from ...ir.dtype import DType
+from ...ir.errors import UnsupportedError
 from ...ops import make
 from ...ops.data_dependent import counted
 
@@ -18,6 +19,9 @@ _EXACT = 1 << 20
 """Fractions of smaller numbers times a size are exact in float64."""
 _OPERATORS = {"IntTrueDiv": "divide", "FloatTrueDiv": "divide", "Add": "add", "Mul": "multiply", "Pow": "power", "FloatPow": "power", "PowByNatural": "power",
               "Max": "maximum", "Min": "minimum"}
+_COMPARISONS = {"Equality": "equal", "Unequality": "not_equal", "GreaterThan": "greater_equal", "LessThan": "less_equal", "StrictGreaterThan": "greater",
+                "StrictLessThan": "less"}
+_LOGICAL = {"And": "logical_and", "Or": "logical_or", "Not": "logical_not"}
 _ROUNDED = {"FloorToInt": "floor", "CeilToInt": "ceil", "TruncToInt": "trunc", "RoundToInt": "round"}
 _UNARY = "OpaqueUnaryFn_"
 
@@ -29,6 +33,8 @@ def floating(emit: Callable[..., Any], sizes: Any, e: Any) -> Any:
         return graph.Constant.of(np.float64(e))
     if name == "ToFloat":
         return floating(emit, sizes, e.args[0])
+    if str(e) in sizes.numbers:
+        return emit(make("astype", sizes.numbers[str(e)], dtype="float64"))
     if name in _OPERATORS and not (e.is_integer and name in ("Add", "Mul")):
         out, *rest = (floating(emit, sizes, a) for a in e.args)
         for value in rest:
@@ -39,6 +45,16 @@ def floating(emit: Callable[..., Any], sizes: Any, e: Any) -> Any:
     size = tir.as_index(sizes.expr(e))
     whole = emit(make("reshape", emit(make("shape_to_tensor", graph.ShapeExpr((size,)))), graph.ShapeExpr(())))
     return emit(make("astype", whole, dtype="float64"))
+
+
+def comparison(emit: Callable[..., Any], sizes: Any, e: Any) -> Any:
+    """A sympy condition on such numbers as a scalar tensor of type bool. Raises UnsupportedError."""
+    name = type(e).__name__
+    if name in _LOGICAL:
+        return emit(make(_LOGICAL[name], *(comparison(emit, sizes, a) for a in e.args)))
+    if name in _COMPARISONS:
+        return emit(make(_COMPARISONS[name], *(floating(emit, sizes, a) for a in e.args)))
+    raise UnsupportedError(f"the condition {e} ({name}) is not supported")
 
 
 def is_rounded(e: Any) -> bool:

@@ -24,7 +24,7 @@ from ..common.importer import ModelImporter, ModelNode
 from . import pairs
 from .composite import Parts, operands_of
 from .dtypes import Sizes, const_data, dtype_of, only_value, real_of
-from .floats import floating, rounded
+from .floats import comparison, floating, rounded
 from .pairs import PADS, Pair
 from .registry import find, supplied
 
@@ -44,7 +44,7 @@ _SYMBOLIC: dict[Any, Callable[..., Any]] = {
     torch.sym_max: lambda a, b: tir.max_(a, b), torch.sym_min: lambda a, b: tir.min_(a, b),
 }
 KEEP = ("scaled_dot_product_attention.default", *(f"upsample_{method}2d.vec" for method in ("nearest", "bilinear", "bicubic")),
-        *(f"{name}.default" for name in (*PADS, "pad")))
+        *(f"{name}.default" for name in (*PADS, "pad")), *(f"{name}.input" for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")))
 """Composite operators that are imported whole rather than decomposed by PyTorch."""
 
 
@@ -129,7 +129,7 @@ class Importer(ModelImporter):
             return type(arg)(self.operand(a) for a in arg) if not isinstance(arg, torch.Size) else [self.operand(a) for a in arg]
         if isinstance(arg, torch.SymInt):
             return self.sizes.get(arg)
-        return arg
+        return floating(self.emit, self.sizes, arg.node.expr) if isinstance(arg, torch.SymFloat) else arg
 
     def require(self, condition: Any, message: str = "") -> None:
         """Have what the program asserts, an expression or a tensor of one truth value, checked when it runs; with PyTorch's message."""
@@ -201,8 +201,10 @@ class Importer(ModelImporter):
             return (args[0][args[1]],)
         if node.target in _SYMBOLIC and any(a is None for a in args):
             return (None,)  # about what has no meaning here, such as an offset into a storage: part of a check
-        if node.target in _SYMBOLIC and all(isinstance(a, int | tir.Expr) for a in args):
-            return (_SYMBOLIC[node.target](*args),)
+        if node.target in _SYMBOLIC:
+            args = [self._truth(node, n, a) for n, a in zip(node.args, args, strict=True)]
+            if all(isinstance(a, int | tir.Expr) for a in args):
+                return (_SYMBOLIC[node.target](*args),)
         if name == "with_effects":
             if str(node.args[1]) in _ASSERTIONS:
                 self.require(*args[2:])
@@ -214,8 +216,22 @@ class Importer(ModelImporter):
             return (args[0].sinfo.shape[args[1]],)
         value = node.meta.get("val", None)
         if not hasattr(value, "shape") and hasattr(value, "node") and find(name) is None:
-            return (floating(self.emit, self.sizes, value.node.expr) if isinstance(value, torch.SymFloat) else self.sizes.get(value),)
+            e = value.node.expr
+            if isinstance(value, torch.SymFloat):
+                return (floating(self.emit, self.sizes, e),)
+            return (comparison(self.emit, self.sizes, e) if self.sizes.has_numbers(e) else self.sizes.get(value),)
         return None
+
+    def _truth(self, node: Any, read: Any, value: Any) -> Any:
+        """What arithmetic on sizes makes of a truth value that was read from a tensor: an expression; anything else as it is."""
+        from .ops.data_dependent import whole_number
+
+        if not hasattr(value, "sinfo") or not value.sinfo.dtype.is_bool:
+            return value
+        number = whole_number(NodeContext(self, node), value)
+        for symbol in read.meta["val"].node.expr.free_symbols:
+            self.sizes.variables.setdefault(str(symbol), number)
+        return tir.eq(number, tir.index_const(1))
 
     def note_sizes(self, value: Any, fake: Any) -> None:
         """Remember the dimensions of a value that the ranges of PyTorch's symbols make numbers, where inference left expressions."""

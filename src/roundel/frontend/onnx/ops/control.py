@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from ....arith import Analyzer
 from ....ir import graph, tir
 from ....ir.dtype import BOOL, INT64
+from ...common.recurrent import UNROLLED, Step, at, stacked, written_out
 from ..importer import NodeContext
 from ..loop_state import LoopState, as_before
 from ..packed import PackedBranches, PackedLoop, Run, holds_sequence
@@ -19,12 +20,7 @@ from ..registry import converter
 from ..run_time_sizes import inner_sizes, sizes_in
 from ..values import UnsupportedDataError, Value
 
-UNROLLED = 64
-"""Loops of at most that many iterations, known at compile time, are unrolled."""
-
 _MOST_ROWS = 1 << 31
-
-Step = Callable[[Any, list[Any]], tuple[list[Any], list[Any]]]
 
 
 @converter("If")
@@ -76,28 +72,11 @@ def _either(node: NodeContext, a: graph.StructInfo, b: graph.StructInfo) -> grap
     return graph.TensorInfo(None, a.dtype, a.ndim)
 
 
-def at(node: NodeContext, x: Any, i: Any, axis: int = 0) -> Any:
-    """Slice ``i`` (a number or a scalar tensor) of ``x`` along ``axis``, without that axis."""
-    if not isinstance(i, int):
-        return node.make("take", x, i, axis=axis)
-    part = node.make("strided_slice", x, axes=(axis,), begin=(tir.index_const(i),), end=(tir.index_const(i + 1),), strides=(tir.index_const(1),))
-    return node.make("squeeze", part, axis=(axis,))
-
-
 def scan_loop(node: NodeContext, length: tir.Expr, state: Sequence[Any], step: Step) -> tuple[list[Any], list[Any]]:
     """``state, ys = step(i, state)`` for i = 0 .. length-1; the last state and the ys, stacked along a new first axis."""
     if isinstance(length, tir.IntImm) and 0 < length.value <= UNROLLED:
-        rows: list[list[Any]] = []
-        for i in range(length.value):
-            state, ys = step(i, list(state))
-            rows.append(ys)
-        return list(state), [stacked(node, column) for column in zip(*rows, strict=True)]
+        return written_out(node, length.value, state, step)
     return _while(node, length, list(state), step)
-
-
-def stacked(node: NodeContext, parts: Sequence[Any]) -> Any:
-    """Tensors of one shape along a new first axis."""
-    return node.make("concat", graph.Tuple(tuple(node.make("expand_dims", p, axis=(0,)) for p in parts)), axis=0)
 
 
 def _while(node: NodeContext, length: tir.Expr, state: list[Any], step: Step) -> tuple[list[Any], list[Any]]:

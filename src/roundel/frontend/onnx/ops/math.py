@@ -11,6 +11,7 @@ import numpy as np
 
 from ....ir import graph, tir
 from ....ir.dtype import INT32
+from ...common.recurrent import const_like
 from ..importer import NodeContext, Value
 from ..load import STRING, dtype_of
 from ..registry import converter
@@ -64,11 +65,6 @@ for _name, _op in BINARY.items():
         converter(_name)(_binary(_op))
 for _name, _op in VARIADIC.items():
     converter(_name)(_variadic(_op))
-
-
-def const_like(value: float, x: graph.GraphExpr) -> graph.Constant:
-    """A scalar constant of the dtype of ``x``."""
-    return graph.Constant.of(np.asarray(value, x.sinfo.dtype.numpy))
 
 
 @converter("Div")

@@ -9,13 +9,13 @@ from typing import Any
 
 from ....arith import Analyzer
 from ....ir import graph, tir
+from ...common.recurrent import at as row_at
 from .. import stacked
 from ..importer import NodeContext
 from ..load import dtype_of
 from ..registry import converter
 from ..run_time_sizes import check
 from ..values import EmptyOptional, ListValue, SequenceValue, StackedValue, Value
-from .control import at as row_at
 from .control import scan_loop
 
 _LISTED = 64

@@ -45,12 +45,16 @@ def max_pool2d_backward(grad: Tensor, x: Tensor, kernel_size: Any, stride: Any, 
 
 def _weights(size: int, target: int, align_corners: bool, scale: float | None, cubic: bool, dtype: torch.dtype) -> Tensor:
     """Weights (target, size) of antialiased interpolation: a triangle or cubic as wide as the step between outputs."""
-    step = ((size - 1) / max(target - 1, 1) if align_corners else size / target if not scale else 1 / scale)
-    wide = max(step, 1.0)
+    count, wanted = (torch.scalar_tensor(n, dtype=torch.float64) for n in (size, target))
+    if align_corners:
+        step = torch.where(wanted > 1, (count - 1) / (wanted - 1), 0.0)
+    else:
+        step = torch.scalar_tensor(1 / scale, dtype=torch.float64) if scale else count / wanted
+    wide = step.clamp(min=1.0)
     support = (2.0 if cubic else 1.0) * wide
     centre = (step * (torch.arange(target, dtype=torch.float64) + 0.5))[:, None]
     place = torch.arange(size, dtype=torch.float64)
-    low, high = torch.floor((centre - support + 0.5).clamp(min=0)), torch.floor((centre + support + 0.5).clamp(max=size))
+    low, high = torch.floor((centre - support + 0.5).clamp(min=0)), torch.floor(torch.minimum(centre + support + 0.5, count))
     t = ((place - centre + 0.5) / wide).abs()
     shape = _cubic(t) if cubic else (1 - t).clamp(min=0)
     shape = torch.where((place >= low) & (place < high), shape, 0.0)
@@ -64,8 +68,6 @@ def _cubic(t: Tensor, a: float = -0.5) -> Tensor:
 
 
 def _antialiased(x: Tensor, size: Sequence[int], align_corners: bool, scales: Sequence[Any], cubic: bool) -> Any:
-    if not all(isinstance(n, int) for n in (*x.shape[2:], *size)):
-        return NotImplemented
     down, across = (_weights(x.shape[2 + k], size[k], align_corners, scales[k], cubic, x.dtype) for k in range(2))
     return torch.matmul(down, torch.matmul(x, across.t()))
 

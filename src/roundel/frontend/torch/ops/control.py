@@ -80,7 +80,7 @@ def _as_tensor(node: NodeContext, value: Any) -> Any:
     return graph.Constant.of(np.asarray(value)) if isinstance(value, int) else value
 
 
-def _rows(node: NodeContext, length: tir.Expr, state: Sequence[Any], step: Step) -> tuple[list[Any], list[Any]]:
+def rows_of_loop(node: NodeContext, length: tir.Expr, state: Sequence[Any], step: Step) -> tuple[list[Any], list[Any]]:
     """``state, ys = step(i, state)`` for i below ``length``: the last state, and the ys along a new first axis."""
     count = len(state)
     counter = graph.Var("i", graph.TensorInfo((), INT64))
@@ -106,7 +106,7 @@ def _scan(node: NodeContext, body: Any, init: Sequence[Any], xs: Sequence[Any], 
         out = node.importer.inline(body, (*state, *(node.make("take", x, i, axis=0) for x in xs), *additional))
         return out[:len(state)], out[len(state):]
 
-    last, ys = _rows(node, xs[0].sinfo.shape[0], init, step)
+    last, ys = rows_of_loop(node, xs[0].sinfo.shape[0], init, step)
     return (*last, *ys)
 
 
@@ -119,7 +119,7 @@ def _associative_scan(node: NodeContext, body: Any, xs: Sequence[Any], additiona
         out = node.importer.inline(body, (*state, *(node.make("take", x, i, axis=0) for x in rest), *additional))
         return out, out
 
-    _, ys = _rows(node, xs[0].sinfo.shape[0] - 1, first, step)
+    _, ys = rows_of_loop(node, xs[0].sinfo.shape[0] - 1, first, step)
     return tuple(node.make("concat", graph.Tuple((node.make("expand_dims", f, axis=(0,)), y)), axis=0) for f, y in zip(first, ys, strict=True))
 
 
@@ -128,4 +128,4 @@ def _map(node: NodeContext, body: Any, xs: Sequence[Any], additional: Sequence[A
     def step(i: Any, state: list[Any]) -> tuple[list[Any], list[Any]]:
         return [], node.importer.inline(body, (*(node.make("take", x, i, axis=0) for x in xs), *additional))
 
-    return tuple(_rows(node, xs[0].sinfo.shape[0], [], step)[1])
+    return tuple(rows_of_loop(node, xs[0].sinfo.shape[0], [], step)[1])

@@ -116,6 +116,8 @@ def _item(node: NodeContext, x: Any) -> Any:
     """A number from a tensor: an integer is a size expression from here on, other numbers stay tensors."""
     x = node.make("reshape", x, graph.ShapeExpr(()))
     if not x.sinfo.dtype.is_int:
+        if x.sinfo.dtype.is_float:
+            node.importer.sizes.numbers[str(node.value.node.expr)] = x
         return x
     found = whole_number(node, x)
     node.importer.sizes.variables[str(node.value.node.expr)] = found
