@@ -145,10 +145,10 @@ class Conv(_Convolution):
             at = ol.positions(index)
             channel = inner
             if attrs["groups"] > 1:
-                group = tir.floordiv(at["C"].value, per_group)
+                group = at["C"].quotient(per_group)
                 if static(per_group) is None:  # a number of channels that no groups divide is refused elsewhere
                     group = tir.min_(group, attrs["groups"] - 1)
-                channel = at["C"] if static(extent) == 1 and static(per_group) == 1 else Position(group * extent + inner.value)
+                channel = at["C"] if static(extent) == 1 and static(per_group) == 1 else inner.after(group * extent)
             there = {
                 c: Position(at[c].value * s + k.var * d) for c, s, d, k in zip(self.spatial, strides, dilations, window)
             }

@@ -69,6 +69,15 @@ def test_a_convolution_by_itself_is_compared_with_its_conversions():
     assert alone["NCHW"] < both["NCHW"] and both["NCHW16c"] < 2 * alone["NCHW16c"]  # one conversion in and one out, for both together
 
 
+@pytest.mark.parametrize("channels, kernel, taken", [((8, 48), 1, "NCHW"), ((64, 96), 3, "NCHW16c")])
+def test_a_convolution_that_is_alone_is_in_blocks_where_that_is_worth_converting(channels, kernel, taken):
+    """Nothing beside it takes the conversions in; where something does, and in chains, blocks are what is usual."""
+    alone, followed = (layouts(network((*channels, kernel, 1), size=28, turned=t))["/0"] for t in (False, True))
+    assert alone.taken == taken and followed.taken == "NCHW16c"
+    assert (alone.possible["NCHW"] < alone.possible["NCHW16c"]) == (taken == "NCHW")
+    assert layouts(network((*channels, 1, 1), (channels[1], 8, 1, 1), size=28))["/0"].taken == "NCHW16c"
+
+
 @pytest.mark.parametrize("wanted", [{"*": "NCHW"}, {"*": "NCHW32c"}, {"/1": "NCHW32c"}, {"/1": "NCHW"}, {"/0": "NCHW", "/2": "NCHW32c"}])
 def test_layouts_are_had_as_asked_for_and_right(wanted):
     mod = network((32, 64, 3, 1), (64, 64, 3, 1), (64, 64, 1, 1))

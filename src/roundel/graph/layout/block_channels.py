@@ -11,12 +11,14 @@ where something needs the plain tensor. Weights are laid out at compile time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...ir import graph, tir
+from ...ir.choice import Later
 from ...ir.constants import ConstData
 from ...ir.dataclass import dataclass
 from ...ir.module import IRModule
@@ -28,9 +30,9 @@ from ...strategy.match.tile_product import tile_instructions
 from ...target import Target
 from ..algorithms.precision import NAMES as PRODUCTS
 from ..algorithms.precision import PLAIN as FLOAT32
-from ..algorithms.precision import factors, group_of, narrow_constant
+from ..algorithms.precision import factors, group_of, narrow_constant, preferred
 from ..algorithms.winograd import NAMES, convolution_algorithms, direct_cycles, fastest, is_transformable, winograd_weight
-from ..expectations import Expectations
+from ..expectations import Expectations, is_less, stand_in
 from ..rewriter import GraphRewriter
 from .chains import ORDERS, PLAIN, Chain, chains
 from .films import Pictures, as_pictures
@@ -203,9 +205,9 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
         layout = f"{order}{inner}c" if inner else f"NC{space}"
         kernel = _blocked_weight(weight, inner or 1, block) if inner else _blocked_weight(weight, 0, block)
         kernel_layout = f"OI{space}{inner}i{block}o" if inner else f"OI{space}{block}o"
-        if x is not None and _takes_narrow_factors(self, call, inner, block):
+        if x is not None and _takes_narrow_factors(self, call, (x, kernel), (layout, kernel_layout), (inner, block)):
             x, kernel, border = _rounded(self, x), narrow_constant(kernel, self.factors), border | {"out_dtype": FLOAT32}
-    elif data.sinfo.dtype == "float32" and _divides(in_channels, groups * block) and _divides(out_channels, groups * block):  # whole blocks in a group
+    elif weight.sinfo.dtype != "int16" and _divides(in_channels, groups * block) and _divides(out_channels, groups * block):  # whole blocks in a group
         x, layout = self.in_blocks(data, block), f"{order}{block}c"
         kernel, kernel_layout = _blocked_weight(weight, block, block), f"OI{space}{block}i{block}o"
     elif _divides(in_channels, groups) and in_channels.value == groups == out_channels.value:
@@ -216,22 +218,33 @@ def _convolution(self: _Block, call: graph.Call, block: int = 0) -> Made:
         return None
     if x is None:
         return None
-    attrs = {k: v for k, v in a.items() if k not in ("data_layout", "kernel_layout", "out_layout")} | border
-    return make(call.op.name, x, kernel, data_layout=layout, kernel_layout=kernel_layout, out_layout=f"{order}{block}c", **attrs), block
+    return _laid_out(call, x, kernel, (layout, kernel_layout), block, border), block
 
 
-def _takes_narrow_factors(self: _Block, call: graph.Call, inner: int, outer: int) -> bool:
-    """Whether a convolution that is computed directly multiplies numbers rounded to 16 bits; recorded, where that is asked for."""
-    data, weight = call.args[0].sinfo, call.args[1].sinfo
+def _laid_out(call: graph.Call, x: Any, kernel: Any, layouts: tuple[str, str], block: int, others: Mapping[str, Any]) -> graph.Call:
+    """A convolution in blocks: its data and weights in these layouts, with ``others`` of its attributes and operands."""
+    data_layout, kernel_layout = layouts
+    out_layout = f"{ORDERS[call.args[0].sinfo.ndim]}{block}c"
+    return make(call.op.name, x, kernel, **{**call.attrs, "data_layout": data_layout, "kernel_layout": kernel_layout, "out_layout": out_layout, **others})
+
+
+def _takes_narrow_factors(self: _Block, call: graph.Call, operands: tuple[Any, Any], layouts: tuple[str, str], blocks: tuple[int, int]) -> bool:
+    """Whether a convolution that is computed directly, of these operands in blocks, multiplies numbers rounded to 16 bits; recorded, where that is asked
+    for. (What rounds its data is mostly part of the kernel that makes them, and not in the expected times.)"""
+    data, weight, (inner, outer) = call.args[0].sinfo, call.args[1].sinfo, blocks
     if self.factors == FLOAT32 or data.dtype != FLOAT32 or len(call.args) > 2:
         return False
-    kinds: dict[str, float | str | None] = {PRODUCTS[FLOAT32]: None, PRODUCTS[self.factors]: None}
+
+    def cycles(kind: str) -> float:
+        x, kernel = (stand_in(name, v.sinfo.shape, kind) for name, v in zip(("x", "kernel"), operands, strict=True))
+        return self.expectations.cycles(_laid_out(call, x, kernel, layouts, outer, {"out_dtype": FLOAT32}), (1,))
+
+    kinds: dict[str, Any] = {PRODUCTS[kind]: Later(partial(cycles, kind)) for kind in (FLOAT32, self.factors)}
     group = group_of(self.factors, self.target)
     if not inner or inner % group or outer % self.lanes:
         kinds[PRODUCTS[self.factors]] = f"its channels are not in blocks of groups of {group} and of vectors of {self.lanes}"
-    preferred = next(n for n in reversed(kinds) if kinds[n] is None)
     subject = f"factors of {call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.shape)}"
-    return self.choosing.decide(self.site, subject, kinds, preferred, "precision", call) != PRODUCTS[FLOAT32]
+    return self.choosing.decide(self.site, subject, kinds, preferred(kinds, self.factors, margin=1.0), "precision", call) != PRODUCTS[FLOAT32]
 
 
 def _rounded(self: _Block, x: graph.GraphExpr) -> graph.GraphExpr:
@@ -249,8 +262,8 @@ def _is_usual(call: graph.Call) -> bool:
 
 def _block_of_result(self: _Block, call: graph.Call) -> int:
     """The block of channels that the result of a convolution gets, 0 for the layout of the model: a vector, where nothing else is asked for.
-    Recorded with what is expected of all of its chain, where conversions are much of that. (It does not decide: conversions mostly become part
-    of the kernels around them, which the sum does not know yet.)"""
+    Recorded with what is expected of all of its chain, where conversions are much of that. It decides for a convolution that is alone. (Elsewhere
+    conversions mostly become part of the kernels around them, which the sum does not know yet.)"""
     data, weight = call.args[0].sinfo, call.args[1].sinfo
     order, plain = ORDERS[data.ndim], "NC" + _space(data.ndim)
     usual = self.block_for(weight.shape[0])
@@ -264,7 +277,10 @@ def _block_of_result(self: _Block, call: graph.Call) -> int:
     if chain.is_worth_asking(self.target):
         expected |= {name: chain.cycles(n, self.expectations, lambda channels: self.block_for(tir.index_const(channels))) for name, n in sizes.items()}
     subject = f"layout of {call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.shape)}"
-    return sizes[self.choosing.decide(self.site, subject, expected, next(iter(sizes)), "layout", call)]
+    taken, *_ = sizes
+    if chain.is_alone and self.factors == FLOAT32 and is_less(expected[plain], expected[taken]):
+        taken = plain
+    return sizes[self.choosing.decide(self.site, subject, expected, taken, "layout", call)]
 
 
 def _tile(self: _Block, call: graph.Call, blocks: tuple[int, int], pictures: Pictures | Phases | None) -> int:

@@ -49,10 +49,12 @@ class Convolution:
 
 @dataclass
 class Chain:
-    """``ends``: shapes of what enters and leaves it."""
+    """``ends``: shapes of what enters and leaves it. ``neighbours``: how many of the ends are not the function's own, so that kernels beside the chain
+    may take conversions in."""
 
     convolutions: list[Convolution] = field(default_factory=list)
     ends: list[list[int]] = field(default_factory=list)
+    neighbours: int = 0
     known: dict[int, float] = field(default_factory=dict)
     part_of: Chain | None = None
     worth: bool | None = None  # asking, once that is known
@@ -61,6 +63,11 @@ class Chain:
     def whole(self) -> Chain:
         """The chain that it was joined with."""
         return self if self.part_of is None else self.part_of.whole
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether it is one convolution of the function's parameters whose result is the function's: then conversions are kernels of their own."""
+        return len(self.convolutions) == 1 and not self.neighbours
 
     def is_worth_asking(self, target: Any) -> bool:
         """Whether its sizes are known, and conversions at its ends may decide. For a whole chain; it is found out once."""
@@ -107,12 +114,14 @@ def chains(func: graph.Function, is_convolution: Callable[[graph.Call], bool], k
             chain.convolutions.append(Convolution(value, info))
             if not before:
                 chain.ends.append(_sizes(value.args[0].sinfo))
+                chain.neighbours += value.args[0] not in func.params
             found[binding.var] = chain
         elif inside and before and keeps(value):
             found[binding.var] = _joined([found[v] for v in before])
         else:
             for v in before:
                 found[v].whole.ends.append(_sizes(v.sinfo))
+                found[v].whole.neighbours += not isinstance(value, graph.Var)  # which is another name
     for v in variables(func.body.body):
         if v in found:
             found[v].whole.ends.append(_sizes(v.sinfo))
@@ -125,6 +134,7 @@ def _joined(parts: Sequence[Chain]) -> Chain:
     for other in others:
         first.convolutions += other.convolutions
         first.ends += other.ends
+        first.neighbours += other.neighbours
         other.part_of = first
     return first
 

@@ -65,13 +65,14 @@ def _rank(value: graph.GraphExpr) -> int:
 
 
 def _convolution(self: _Lift, call: graph.Call) -> graph.GraphExpr | None:
-    data, weight = call.args[0], call.args[1]
+    data, weight, *border = call.args
     a = call.attrs
-    if not isinstance(weight, graph.Constant) or len(call.args) > 2 or (a["data_layout"], a["kernel_layout"]) != ("NCW", "OIW") \
-            or a.get("out_layout") or _rank(data) != 3 or data.sinfo.dtype != "float32":
+    if not isinstance(weight, graph.Constant) or (a["data_layout"], a["kernel_layout"]) != ("NCW", "OIW") \
+            or a.get("out_layout") or _rank(data) != 3 or data.sinfo.dtype not in ("float32", "int8", "uint8"):
         return None
     kernel = graph.Constant.of(weight.data.numpy()[:, :, None])
-    return make("nn.conv2d", self.lift(data), kernel, groups=a["groups"], out_dtype=a["out_dtype"], **_geometry(a))
+    around = {"fill": self._operand(border[0])} if border else {}
+    return make("nn.conv2d", self.lift(data), kernel, groups=a["groups"], out_dtype=a["out_dtype"], **_geometry(a), **around)
 
 
 def _transposed(self: _Lift, call: graph.Call) -> graph.GraphExpr | None:
