@@ -22,10 +22,10 @@ MNEMONICS = {"avx512vnni.": r"vpdp(busd|wssd)", "avxvnni.": r"\{vex\}\s+vpdp(bus
              "avx512fp16.": r"vfmadd\d+ph", "neon.fmla.": "fmla", "rvv.": r"vwmacc\.v[vx]",
              "sse2.": "pmaddwd", "avx2.": "vpmaddwd", "avx512bw.": "vpmaddwd", "neon.sdot.": "sdot", "neon.udot.": "udot", "neon.usdot.": "usdot",
              "neon.bfdot.": "bfdot", "neon.smmla.": "smmla", "neon.ummla.": "ummla", "neon.usmmla.": "usmmla",
-             "neon.bfmmla.": "bfmmla", "mve.": r"vmla(da)?va\.s(8|16)"}
+             "neon.bfmmla.": "bfmmla", "mve.": r"vmla(da)?va\.s(8|16)", "simd128.": r"i32x4\.dot_i16x8_s"}
 MACHINES = {"avx512vnni.": "cascadelake", "avxvnni.": "alderlake", "avxvnniint8.": "alderlake -mattr=+avxvnniint8", "avx512bf16.": "znver4",
             "avx512fp16.": "sapphirerapids", "rvv.": "rv64gcv", "sse2.": "x86-64", "avx2.": "haswell", "avx512bw.": "skylake-avx512", "neon.": "neoverse-v1",
-            "mve.": "llvm -mtriple=thumbv8.1m.main-none-eabihf -mcpu=cortex-m55 -mattr=+mve.fp"}
+            "simd128.": "wasm32", "mve.": "llvm -mtriple=thumbv8.1m.main-none-eabihf -mcpu=cortex-m55 -mattr=+mve.fp"}
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 

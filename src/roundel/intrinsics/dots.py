@@ -68,6 +68,21 @@ def by_llvm(name: str) -> Combine:
     return lambda total, data, weight: T.call_llvm_pure_intrin(total.dtype, name, total, data, weight)
 
 
+def pairs_by_llvm(name: str) -> Combine:
+    """The LLVM intrinsic of this name for sums of pairs of 16-bit products, which are added to the sums before; bytes are widened for it."""
+
+    def combine(total: tir.Expr, data: tir.Expr, weight: tir.Expr) -> tir.Expr:
+        words = (T.cast(x, f"int16x{x.dtype.lanes}") for x in (data, weight))
+        return total + T.call_llvm_pure_intrin(total.dtype, name, *words)
+
+    return combine
+
+
+def sums_of_pairs(data: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """What such instructions compute, for the interpreter."""
+    return sums_of_groups(np.zeros((*data.shape[:-1], data.shape[-1] // 2), np.int32), data, weight)
+
+
 def sums_of_groups(total: np.ndarray, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """What such instructions compute of integers, for the interpreter; sums wrap around."""
     with np.errstate(over="ignore"):

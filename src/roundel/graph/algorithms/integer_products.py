@@ -6,8 +6,8 @@ the target has an instruction for them, or else of whole numbers in float32, of 
 
 Where the instruction takes unsigned data only, signed data gets 128 added, and 128 more is taken off z; where it takes signed data only, the other
 way around. Weights that 8 bits hold once they are moved
-by c are, and c * sum(int32(A) - z) is added. All of it is exact. Convolutions are such products, whose border is filled with z instead of
-nothing. What is missing to whole groups of data and to vectors of results is zeros of the weights.
+by c are, and c * sum(int32(A) - z) is added. All of it is exact. Convolutions over one to three axes are such products, whose border is filled with z
+instead of nothing. What is missing to whole groups of data and to vectors of results is zeros of the weights; so are groups of few channels made one.
 
     float(matmul(int32(A) - z, int32(W)))   ->   matmul(float(A) - z, float(W))       where no sum can leave what float32 holds exactly
 
@@ -82,7 +82,7 @@ class _Quantised(GraphRewriter):
             return call
         wide, scale = data
         ints, by = weight
-        columns = 1 if is_call(call, "matmul") else 0
+        columns = 0 if _is_convolution(call) else 1
         fits = ints.ndim == call.args[1].sinfo.ndim and _is_weight(call, ints) and ints.size // ints.shape[columns] <= _MOST_SUMMED
         if not fits or any(n != 1 for k, n in enumerate(by.shape) if k != columns) or scale.sinfo.size is not tir.index_const(1):
             return call
@@ -149,21 +149,34 @@ class _Products(GraphRewriter):
         return out
 
     @cached_property
+    def gains(self) -> dict[str, float]:
+        """By the types of data, how many times as many products as of floats an instruction computes."""
+        return {t: gain(self.target, (t, "int8", "int32")) for t in data_types(self.target)}
+
+    @cached_property
     def types(self) -> frozenset[str]:
         """Of data, those that the fastest instructions take."""
-        gains = {t: gain(self.target, (t, "int8", "int32")) for t in data_types(self.target)}
-        return frozenset(t for t, found in gains.items() if found == max(gains.values()))
+        return frozenset(t for t, found in self.gains.items() if found == max(self.gains.values()))
+
+    def _merged(self, call: graph.Call) -> int:
+        """How many neighbouring groups of channels are computed as one, so that it has whole vectors of both channels; 0 where products with zeros would
+        cost more than half of what the instruction gains. Boards have no vectors to fill."""
+        groups, lanes = call.attrs["groups"], self.target.lanes("float32")
+        outer, inner = (n.value for n in call.args[1].sinfo.shape[:2])
+        most = max(1, int(max(self.gains.values()) / 2))
+        whole = lambda m: groups % m == 0 == m * inner % lanes == m * (outer // groups) % lanes
+        return next((m for m in range(1, most + 1) if self.target.is_bare or whole(m)), 0)
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if is_call(call, "astype") and call.sinfo.dtype == "float32" and call.args[0] in self.exact:
             return self.exact[call.args[0]]
         if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
             return call
-        found = _narrow(call)
+        found = None if _is_transposed(call) else _narrow(call)
         data, zero = self._without_zero(call.args[0])
         if data is None or data.sinfo.ndim < 1:
             return call
-        if found is None or not self.types:
+        if found is None or not self.types or (_is_grouped(call) and not self._merged(call)):
             return self._as_floats(call, data, zero)
         weight, moved = found
         if data.sinfo.dtype not in self.types:
@@ -187,7 +200,7 @@ class _Products(GraphRewriter):
         """The product of whole numbers in float32, in parts where it must be; the call itself for what gains nothing by that."""
         weight = call.args[1].data.numpy() if isinstance(call.args[1], graph.Constant) else None
         limits = self._limits(data, zero)
-        if weight is None or limits is None or self.target.is_bare or weight.ndim != (2 if is_call(call, "matmul") else 4) or 0 in weight.shape:
+        if weight is None or limits is None or self.target.is_bare or weight.ndim < 2 or 0 in weight.shape:
             return call
         whole = self._whole(call.args[0])
         if is_exact(weight, _summed(call), limits):
@@ -195,7 +208,7 @@ class _Products(GraphRewriter):
             out = self.emit(make("astype", total, dtype="int32"))
             self.exact[out] = total
             return out
-        axis, along = (-1, 0) if is_call(call, "matmul") else (1, 1)
+        axis, along = (-1, 0) if is_call(call, "matmul") else (1, 0) if _is_transposed(call) else (1, 1)
         parts = _parts(weight, _summed(call), along, limits)
         if parts is None or (along == 1 and call.attrs["groups"] > 1):
             return call
@@ -248,8 +261,8 @@ class _Products(GraphRewriter):
         if is_call(call, "matmul"):
             return make("sum", wide, axis=-1, keepdims=True)
         _, channels, *window = (n.value for n in weight.sinfo.shape)
-        ones = [graph.Constant.of(np.ones(shape, np.int32)) for shape in ((1, channels, 1, 1), (1, 1, *window))]
-        return make("nn.conv2d", self.emit(self.call(make("nn.conv2d", wide, ones[0]), binding)), ones[1], **dict(call.attrs))
+        ones = [graph.Constant.of(np.ones(shape, np.int32)) for shape in ((1, channels, *(1 for _ in window)), (1, 1, *window))]
+        return make(call.op.name, self.emit(self.call(make(call.op.name, wide, ones[0]), binding)), ones[1], **dict(call.attrs))
 
     def _matmul(self, data: graph.GraphExpr, weight: np.ndarray, zero: graph.GraphExpr | None) -> graph.GraphExpr:
         k, n = weight.shape
@@ -260,14 +273,18 @@ class _Products(GraphRewriter):
         return self._moved(total, zero, weight[:, :n].sum(0, dtype=np.int32))
 
     def _convolution(self, call: graph.Call, data: graph.GraphExpr, weight: np.ndarray, zero: graph.GraphExpr | None) -> graph.GraphExpr:
-        outer, inner = weight.shape[:2]
-        if call.attrs["groups"] == 1:
+        groups = call.attrs["groups"]
+        if _is_grouped(call):
+            together = self._merged(call)
+            weight, groups = _as_one(weight, groups, together), groups // together
+        (outer, inner), axes = weight.shape[:2], tuple(range(1, weight.ndim))
+        if groups == 1:
             more = 0 if self.target.is_bare else -inner % _GROUP
-            weight = np.pad(weight, [(0, _missing(outer)), (0, more), (0, 0), (0, 0)])
+            weight = np.pad(weight, [(0, _missing(outer)), (0, more), *((0, 0) for _ in axes[1:])])
             data = self._widened(data, 1, more) if more else data
         border = {} if zero is None else {"fill": self.emit(make("astype", self.emit(make("reshape", zero, graph.ShapeExpr(()))), dtype=str(data.sinfo.dtype)))}
-        made = make("nn.conv2d", data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32"} | border))
-        return self._moved(self._first(made, 1, outer), zero, weight[:outer].sum((1, 2, 3), dtype=np.int32).reshape(-1, 1, 1))
+        made = make(call.op.name, data, graph.Constant.of(weight), **(dict(call.attrs) | {"out_dtype": "int32", "groups": groups} | border))
+        return self._moved(self._first(made, 1, outer), zero, weight[:outer].sum(axes, dtype=np.int32).reshape(-1, *(1 for _ in axes[1:])))
 
     def _widened(self, data: graph.GraphExpr, axis: int, by: int) -> graph.GraphExpr:
         """Data with ``by`` more elements along an axis."""
@@ -324,7 +341,8 @@ def is_exact(weight: np.ndarray, summed: tuple[int, ...], data: Bounds) -> bool:
 
 def _summed(call: graph.Call) -> tuple[int, ...]:
     """The axes of the weights that are summed over."""
-    return (0,) if is_call(call, "matmul") else (1, 2, 3)
+    window = tuple(range(2, call.args[1].sinfo.ndim))
+    return (0, *window) if is_call(call, "matmul") or _is_transposed(call) else (1, *window)
 
 
 def _parts(weight: np.ndarray, summed: tuple[int, ...], axis: int, data: Bounds) -> list[tuple[int, int]] | None:
@@ -337,26 +355,56 @@ def _parts(weight: np.ndarray, summed: tuple[int, ...], axis: int, data: Bounds)
     return None
 
 
+_USUAL = {f"nn.conv{n}d{kind}": ("NC" + "DHW"[-n:], weights + "DHW"[-n:]) for n in (1, 2, 3) for kind, weights in (("", "OI"), ("_transpose", "IO"))}
+"""Of convolutions, the layouts of data and weights in which models give them."""
+
+
 def _is_product(call: graph.Call) -> bool:
-    return is_call(call, "matmul") or _is_convolution(call)
+    """Whether a call is a matrix product, or a convolution, transposed (without groups) or not, in the usual layouts."""
+    name = getattr(call.op, "name", "")
+    layouts, a = _USUAL.get(name), call.attrs
+    if layouts is None:
+        return is_call(call, "matmul")
+    usual = layouts == (a["data_layout"], a["kernel_layout"]) and len(call.args) == 2 and call.args[1].sinfo.shape is not None and not a["out_layout"]
+    return usual and not (a["groups"] > 1 and _is_transposed(call))
+
+
+def _is_transposed(call: graph.Call) -> bool:
+    """Whether a product is a transposed convolution."""
+    return call.op.name.endswith("transpose")  # type: ignore[union-attr]
 
 
 def _is_convolution(call: graph.Call) -> bool:
-    """Whether a call is a convolution of pictures, all channels with all others or each with itself."""
-    if not is_call(call, "nn.conv2d") or len(call.args) > 2:
-        return False
-    a, weight = call.attrs, call.args[1].sinfo.shape
-    if weight is None or (a["data_layout"], a["kernel_layout"]) != ("NCHW", "OIHW") or a.get("out_layout"):
-        return False
-    by_itself = [n.value for n in weight[:2] if isinstance(n, tir.IntImm)] == [a["groups"], 1]
-    return a["groups"] == 1 or by_itself
+    """Whether a product is a convolution, and no transposed one."""
+    return not is_call(call, "matmul") and not _is_transposed(call)
+
+
+def _is_grouped(call: graph.Call) -> bool:
+    """Whether a convolution has several groups of several channels."""
+    return _is_convolution(call) and call.attrs["groups"] > 1 and not _is_by_itself(call)
+
+
+def _is_by_itself(call: graph.Call) -> bool:
+    """Whether each channel of a convolution is multiplied with itself alone."""
+    return [n.value for n in call.args[1].sinfo.shape[:2] if isinstance(n, tir.IntImm)] == [call.attrs["groups"], 1]
+
+
+def _as_one(weight: np.ndarray, groups: int, together: int) -> np.ndarray:
+    """The weights of a convolution in groups, of which so many neighbours become one: zeros for data of the others."""
+    outer, inner, *window = weight.shape
+    parts = weight.reshape(groups // together, together, outer // groups, inner, *window)
+    wide = np.zeros((*parts.shape[:3], together, inner, *window), weight.dtype)
+    for k in range(together):
+        wide[:, k, :, k] = parts[:, k]
+    return wide.reshape(outer, together * inner, *window)
 
 
 def _is_weight(call: graph.Call, array: np.ndarray) -> bool:
     """Whether there are products that come in groups of four and fill vectors, or are many enough to be filled up to such."""
-    if 0 in array.shape or array.ndim != (2 if is_call(call, "matmul") else 4):
+    is_matrix = is_call(call, "matmul")
+    if 0 in array.shape or array.ndim != (2 if is_matrix else call.args[1].sinfo.ndim):
         return False
-    return array.ndim == 4 or array.shape[0] % _GROUP == 0 == _missing(array.shape[1]) or array.shape[1] >= _FEW
+    return not is_matrix or array.shape[0] % _GROUP == 0 == _missing(array.shape[1]) or array.shape[1] >= _FEW
 
 
 def _missing(columns: int) -> int:
@@ -367,7 +415,7 @@ def _missing(columns: int) -> int:
 def _per_column(call: graph.Call, values: np.ndarray) -> graph.Constant:
     """Numbers for each column of the weights, shaped to broadcast against the result."""
     flat = values.reshape(-1)
-    return graph.Constant.of(flat if is_call(call, "matmul") else flat.reshape(1, -1, 1, 1))
+    return graph.Constant.of(flat if is_call(call, "matmul") else flat.reshape(1, -1, *(1 for _ in call.args[1].sinfo.shape[2:])))
 
 
 def _narrow(call: graph.Call) -> tuple[np.ndarray, int] | None:
@@ -381,6 +429,6 @@ def _narrow(call: graph.Call) -> tuple[np.ndarray, int] | None:
     if low >= -128 and high <= 127:
         return array.astype(np.int8), 0
     if not is_call(call, "matmul") and call.attrs["groups"] > 1:
-        return (array.astype(np.int16), 0) if low >= -255 and high <= 255 else None
+        return (array.astype(np.int16), 0) if low >= -255 and high <= 255 and _is_by_itself(call) else None
     return ((array - (high - 127)).astype(np.int8), high - 127) if high - low <= 255 else None
 

@@ -26,7 +26,8 @@ MOST_BITS = 16  # of factors: what is wider has no instruction of this form
 @dataclass(frozen=True)
 class Product:
     """The block, its operands, and its axes: ``column`` runs along vectors of weights, ``columns`` move the weights otherwise, ``rows``
-    the data; ``axis`` is summed in groups of ``group``, ``reduce`` are the other axes of the sum. ``intrins`` are the instructions, by their lanes."""
+    the data, ``batch`` both (groups of channels); ``axis`` is summed in groups of ``group``, ``reduce`` are the other axes of the sum.
+    ``intrins`` are the instructions, by their lanes."""
 
     info: BlockInfo
     data: Access
@@ -38,6 +39,7 @@ class Product:
     reduce: tuple[int, ...]
     group: int
     intrins: dict[int, TensorIntrin]
+    batch: tuple[int, ...] = ()
 
     def extent(self, axis: int) -> int | None:
         """Of an axis, where it is a number."""
@@ -122,13 +124,13 @@ def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], target: 
             if isinstance(arranged, str):
                 yield first.intrin.name, arranged
             else:
-                column, columns, rows, axis, reduce = arranged
+                column, columns, rows, axis, reduce, batch = arranged
                 intrins = {n: d.intrin for n, d in by_lanes.items()}
-                yield Product(info, found.operand("A"), found.operand("B"), column, columns, rows, axis, reduce, first.group, intrins)
+                yield Product(info, found.operand("A"), found.operand("B"), column, columns, rows, axis, reduce, first.group, intrins, batch)
 
 
 def _arranged(info: BlockInfo, found: AxisMap, is_constant: Callable[[tir.Buffer], bool], group: int) -> str | tuple[Any, ...]:
-    """The axes of a product: column, columns, rows, that of the group, others of the sum; or why there is none."""
+    """The axes of a product: column, columns, rows, that of the group, others of the sum, those that move both operands; or why there is none."""
     axes, data, weight = info.block.iter_vars, found.operand("A"), found.operand("B")
     if not is_constant(weight.buffer):
         return f"{weight.buffer.name} is no constant, so it cannot be laid out when the model is compiled"
@@ -150,8 +152,9 @@ def _arranged(info: BlockInfo, found: AxisMap, is_constant: Callable[[tir.Buffer
         return f"the length of {axes[column].var.name} is not known"
     spatial = [k for k, i in enumerate(axes) if i.kind is tir.IterKind.SPATIAL]
     moves = {k: (not data.steps(axes[k].var, 0), k in at) for k in spatial}
-    if any(all(m) for m in moves.values()):
-        return "an axis of the result moves both operands"
-    columns = tuple(k for k in spatial if k != column and moves[k][1])
+    if all(moves[column]):
+        return "the columns move both operands"
+    batch = tuple(k for k in spatial if all(moves[k]))
+    columns = tuple(k for k in spatial if k not in (column, *batch) and moves[k][1])
     rows = tuple(k for k in spatial if not moves[k][1])
-    return column, columns, rows, axis, tuple(k for k in range(len(axes)) if k not in (*spatial, axis))
+    return column, columns, rows, axis, tuple(k for k in range(len(axes)) if k not in (*spatial, axis)), batch

@@ -108,12 +108,12 @@ def _schedule(sch: Schedule, p: Product, tile: Tile, split: bool, epilogue: Any,
     """Bring loops into order; the decision of how many iterations a thread takes at once. ``each``: cycles of one result."""
     block = sch.get_block(p.info.name)
     loops = sch.get_loops(block)
-    outside, inner = [loops[k] for k in p.columns], []
+    outside, inner = [loops[k] for k in (*p.batch, *p.columns)], []
     lanes = loops[p.column]
     if split:
         column, vectors, lanes = sch.split(lanes, [None, tile.vectors, tile.lanes])
         outside.append(column)
-    elif outside and tile.vectors > 1:
+    elif p.columns and tile.vectors > 1:
         outside[-1], vectors = sch.split(outside[-1], [None, tile.vectors])
     else:
         vectors = None

@@ -46,7 +46,7 @@ def _rows(p: Product) -> int:
 
 def results(p: Product) -> int:
     """How many sums the product has, sizes that are no numbers taken as its candidates take them."""
-    return max(product([p.extent(k) for k in (*p.columns, p.column)], ASSUMED) * product([p.extent(k) for k in p.rows], ASSUMED_ROWS), 1)
+    return max(product([p.extent(k) for k in (*p.batch, *p.columns, p.column)], ASSUMED) * product([p.extent(k) for k in p.rows], ASSUMED_ROWS), 1)
 
 
 def _vectors(p: Product, t: Columns) -> np.ndarray:
@@ -101,5 +101,6 @@ def _loops(p: Product, t: Columns, tiles: Any, height: Any) -> tuple[Loop, ...]:
     columns.append(Loop(p.column, -(-extent(p.column) // (inside[0].extent * t["lanes"]))))
     rows = [Loop(k, p.extent(k) or ASSUMED_ROWS) for k in p.rows[:-1]] + [Loop(k, tiles) for k in p.rows[-1:]]
     reduce = [*(Loop(k, extent(k)) for k in p.reduce), Loop(p.axis, extent(p.axis) // p.group)]
-    around = tuple(x for x in (*columns, *rows, *reduce) if np.any(x.extent != 1))
+    batch = [Loop(k, extent(k)) for k in p.batch]
+    around = tuple(x for x in (*batch, *columns, *rows, *reduce) if np.any(x.extent != 1))
     return (*around, *(Loop(k, height, UNROLLED) for k in p.rows[-1:]), *inside, Loop(p.column, t["lanes"], LANES))
