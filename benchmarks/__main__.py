@@ -268,7 +268,7 @@ def efficiency(
     trials: int = typer.Option(96, help="Candidates of each search."),
     seeds: int = typer.Option(1, help="How often each searches."),
 ) -> None:
-    """After how many measurements the searches reach what many random candidates reach: with learned trees, with factors by sketch, by the model alone."""
+    """After how many measurements the searches reach what many random candidates reach: with what is learned of decisions, of sketches, by the model alone."""
     from .searches import run_efficiency
 
     run_efficiency(_list(programs), _list(models), count, random, trials, seeds)

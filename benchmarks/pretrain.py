@@ -23,8 +23,7 @@ from roundel.target import Target
 from roundel.tune import Search, Task
 from roundel.tune.api import tune
 from roundel.tune.attempt import Attempt
-from roundel.tune.learned import lightgbm
-from roundel.tune.pretrained import FILE, OF_PROGRAMS, features, largest
+from roundel.tune.pretrained import FILE, OF_PROGRAMS, features, largest, lightgbm
 from roundel.tune.space import Candidate
 
 from .layers import Layer

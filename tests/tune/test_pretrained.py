@@ -10,8 +10,8 @@ from benchmarks.pretrain import Spread, train
 from roundel.strategy.program import Program
 from roundel.target import Target
 from roundel.tune import pretrained
-from roundel.tune.learned import Learned, lightgbm
-from roundel.tune.pretrained import OF_PROGRAMS, Pretrained, features, shipped
+from roundel.tune.learned import Learned
+from roundel.tune.pretrained import OF_PROGRAMS, Pretrained, features, lightgbm, shipped
 from roundel.tune.space import Space
 
 from .programs import doubled, product

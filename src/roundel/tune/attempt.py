@@ -31,6 +31,7 @@ from .verdict import GAIN, combined, is_faster
 PATIENCE = 200   # candidates in a row that all become equal to others, or fail, after which a search is at its end
 KEPT = 4         # fastest candidates whose code is kept, for the last comparison
 SHOWN = 3        # that came behind the winner, in its record
+START = 0.5      # seconds in which a process that measures is ready
 
 
 @dataclass(eq=False)
@@ -49,7 +50,7 @@ class Entry:
     runs: int = 0
     applied: Applied | None = None
     twin: Entry | None = None  # another candidate that led to the same program, or code
-    rounds: tuple[tuple[float, ...], ...] = ()  # its times relative to the default's, by round and case, where it was the champion
+    rounds: tuple[tuple[float, ...], ...] = ()  # its times relative to the default's, by race and case, where it was the champion
 
     @property
     def total(self) -> float:
@@ -260,6 +261,8 @@ class Attempt:
                                       seconds=champion.total)
             if champion is not self.default:
                 self._correct(champion, outcomes[-1])
+                if champion.candidate is not None:
+                    self.search.learn(champion.candidate, champion.total)
             for entry, outcome in zip(running, outcomes, strict=False):
                 self._settle(entry, outcome, champion)
         for entry in self._twins:
@@ -271,7 +274,7 @@ class Attempt:
         """Say again what the champion takes: it was the luckiest of many when it became champion, and its luck would be handed on to all that are
         compared with it. ``default`` is how the default did against it in a new race."""
         if isinstance(default, Timed) and default.history:
-            champion.rounds = champion.rounds + tuple(tuple(1 / r for r in row) for row in zip(*default.history, strict=True))
+            champion.rounds = (*champion.rounds, tuple(1 / r for r in default.ratios))
             champion.seconds = tuple(median(row[k] for row in champion.rounds) * s for k, s in enumerate(self.default.seconds))
             self._fastest.sort(key=lambda e: e.total)
 
@@ -385,7 +388,7 @@ class Attempt:
     def seconds_of(self, effort: Effort) -> float:
         """About how long the last race takes."""
         count = len(self.finalists) if self.is_open else 0
-        return (1 + count) * effort.rounds[-1] * sum(max(effort.turn_seconds, s) for s in self.default.seconds) if count else 0.0
+        return START * effort.processes + (1 + count) * effort.rounds[-1] * sum(max(effort.turn_seconds, s) for s in self.default.seconds) if count else 0.0
 
     def decide(self, runner: Runner, effort: Effort) -> None:
         """Let the fastest candidates race against the default; ``winner`` is the fastest that is surely faster, or else the default. Raises RuntimeError."""

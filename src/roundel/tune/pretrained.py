@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -74,10 +75,19 @@ def _least(program: Any) -> tuple[float, float]:
 
 
 @cache
+def lightgbm() -> ModuleType | None:
+    """The library of trees; None where it is not installed, which is told once."""
+    try:
+        import lightgbm as found
+    except (ImportError, OSError) as error:
+        _log.warning("tuning begins without what other programs tell: %s (pip install 'roundel[tune]')", error)
+        return None
+    return found
+
+
+@cache
 def shipped() -> Pretrained | None:
     """The model that ships with Roundel; None where its library is not installed or the file cannot be read."""
-    from .learned import lightgbm
-
     library, path = lightgbm(), resources.files(__package__) / FILE
     if library is None or not path.is_file():
         return None

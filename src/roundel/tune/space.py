@@ -32,7 +32,7 @@ GRAIN_POWERS = (0, -1, 1, -2, 2)
 FARTHER = 0.01  # share of the time that is expected of each power away from the grain of the sketch's best: what is nearer is tried first
 
 SPACES = ("all", "rules", "generic")
-GENERIC = ("generic", "spatial", "fallback", "as_written")
+GENERIC = ("generic", "generic_padding", "spatial", "fallback", "as_written")
 _log = logging.getLogger("roundel.tune")
 
 
@@ -237,7 +237,7 @@ def _alone(sketch: Sketch, choice: Mapping[str, Any]) -> Sketch:
         return sketch
     expected = sketch.candidates.expected(choice)
     only = Candidates({n: np.asarray([choice[n]]) for n in sketch.candidates.columns}, None if expected is None else np.asarray([expected]))
-    return replace(sketch, candidates=only, parts=())
+    return replace(sketch, candidates=only, parts=None)
 
 
 def _way(sketch: Sketch, program: Program, threads: int) -> Way:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from roundel.ir.errors import OptionError
-from roundel.tune.learned import Learned, lightgbm
+from roundel.tune.learned import Learned
 from roundel.tune.search import SEARCHES, Evolutionary, Exhaustive, Random, Replay, Search, search_named
 
 from ..programs import space, table
@@ -62,7 +62,6 @@ def test_what_was_measured_before_is_not_proposed():
     assert not set(first) & set(again.propose(8))
 
 
-@pytest.mark.skipif(lightgbm() is None, reason="needs lightgbm")
 @pytest.mark.parametrize("seed", range(4))
 def test_the_default_search_finds_what_random_search_needs_five_times_the_trials_for(seed):
     found, seconds = misjudged(seed)
@@ -72,8 +71,7 @@ def test_the_default_search_finds_what_random_search_needs_five_times_the_trials
     assert evolved <= min(run(Random(found, seed), seconds, 320))
 
 
-@pytest.mark.skipif(lightgbm() is None, reason="needs lightgbm")
-def test_trees_learn_which_decisions_are_misjudged():
+def test_the_search_learns_which_decisions_are_misjudged():
     found, seconds = misjudged(1)
     search = Evolutionary(found, 1)
     run(search, seconds, 100)
@@ -83,20 +81,19 @@ def test_trees_learn_which_decisions_are_misjudged():
     assert np.corrcoef(search.learned.residual(0, rows), wrong)[0, 1] > 0.7
 
 
-def test_without_trees_the_offset_of_each_sketch_is_learned():
+def test_without_decisions_the_offset_of_each_sketch_is_learned():
     found, _ = misjudged()
-    learned = Learned(found, uses_trees=False)
+    learned = Learned(found, uses_decisions=False)
     for candidate in [c for c in found if c.way or c.rows[0] % 20 == 0]:
         learned.add(candidate, found.cycles(candidate) * (3e-9 if candidate.way else 1e-9))
     one = np.zeros((1, 1), dtype=np.int64)
     assert 0.7 < float(learned.residual(1, one)[0] - learned.residual(0, one)[0]) < 1.2
 
 
-@pytest.mark.skipif(lightgbm() is None, reason="needs lightgbm")
 def test_failures_are_avoided():
     found = space(table(lambda c: 100 + c["x"], x=range(40), y=range(4)))
     search = Evolutionary(found)
-    for _ in range(6):
+    for _ in range(3):
         for candidate in search.propose(8):
             search.learn(candidate, None if found.choice(candidate)["y"] < 3 else 1e-7)
     late = [found.choice(c)["y"] for c in search.propose(8)]

@@ -92,7 +92,7 @@ def packed(sketch: Sketch) -> bytes | None:
         return None
     stream = io.BytesIO()
     try:
-        _Packer(stream, pickle.HIGHEST_PROTOCOL).dump(replace(sketch, candidates=None, beside=None, parts=(), mutators=()))
+        _Packer(stream, pickle.HIGHEST_PROTOCOL).dump(replace(sketch, candidates=None, beside=None, parts=None, mutators=()))
     except Exception:  # whatever the functions of a rule refer to
         return None
     return stream.getvalue()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Candidates against a champion, by turns in one process: what counts is the ratio of their times within a round, so that a slow minute of the
-machine hits all of them.
+"""Candidates against a champion, by turns in one process, so that a slow minute of the machine hits all of them: what counts is the least time of
+each in the same rounds. Whoever else uses the machine makes a turn longer and never shorter; on a quiet one least times came back within a few
+thousandths in other races, medians of ratios within one or two hundredths.
 
 Each is first opened, called once and compared with the reference. A few runs tell which are hopeless. The others race: after some rounds the
 slower half leaves (successive halving: Jamieson and Talwalkar, 2016, http://proceedings.mlr.press/v51/jamieson16.html), but none that is
@@ -14,8 +15,8 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import field
-from statistics import median, quantiles
+from dataclasses import field, replace
+from statistics import quantiles
 from typing import Any
 
 from ...ir.dataclass import dataclass
@@ -30,18 +31,20 @@ from .job import Artifact, Failure, Job, Timed, layouts_key
 class Effort:
     """How much is measured. ``rounds``: after each of these numbers of rounds the slower half leaves; the last is the end. ``turn_seconds``:
     what a turn lasts at least. ``hopeless``: times slower than the champion from which on one run is enough. ``near``: shares of the
-    champion's time within which nobody leaves. ``seconds``: after which no round begins but the first `LEAST`."""
+    champion's time within which nobody leaves. ``seconds``: after which no round begins but the first `LEAST`. ``processes``: that share the rounds; where its
+    memory lies makes a program up to some hundredths slower in one process than in another."""
 
     rounds: tuple[int, ...] = (3, 6, 12)
     turn_seconds: float = 1.5e-3
     hopeless: float = 3.0
     near: float = 0.02
     seconds: float = float("inf")
+    processes: int = 1
 
 
 LEAST = 8  # rounds: fewer leave a paired test unsure
 QUICK = Effort()
-FINAL = Effort(rounds=(40,), turn_seconds=2e-3)
+FINAL = Effort(rounds=(40,), turn_seconds=2e-3, processes=2)
 LAYOUTS = 8  # of constants, whose copies a process keeps
 _cores: list[Cores] = []
 
@@ -211,6 +214,32 @@ def _rounds(job: Job, leader: _Runner, running: dict[int, _Runner], effort: Effo
 def _result(runner: _Runner, leader: _Runner) -> Timed:
     history = [tuple(a / b for a, b in zip(own, others)) for own, others in zip(runner.times, leader.times)]
     parts = [quantiles(ratios, n=4) if len(ratios) > 1 else (ratios[0],) * 3 for ratios in history]
-    ratios = tuple(median(ratios) for ratios in history)
+    ratios = tuple(min(own) / min(others[: len(own)]) for own, others in zip(runner.times, leader.times))
     spread = max((high - low) / middle for low, middle, high in parts)
-    return Timed(ratios, tuple(median(t) for t in runner.times), spread, runner.counted, len(history[0]), tuple(history))
+    return Timed(ratios, tuple(min(t) for t in runner.times), spread, runner.counted, len(history[0]), tuple(history))
+
+
+def part_of(effort: Effort) -> Effort:
+    """What is measured in each of its processes."""
+    if effort.processes == 1:
+        return effort
+    rounds = tuple(max(1, n // effort.processes) for n in effort.rounds)
+    return replace(effort, rounds=rounds, seconds=effort.seconds / effort.processes, processes=1)
+
+
+def together(parts: Sequence[tuple[Timed, list[Timed | Failure]]]) -> tuple[Timed, list[Timed | Failure]]:
+    """Races of the same programs in several processes as one; a program that failed in one of them has failed."""
+    leaders = [leader for leader, _ in parts]
+    least = tuple(map(min, *(t.seconds for t in leaders))) if len(parts) > 1 else leaders[0].seconds
+    found: list[Timed | Failure] = []
+    for outcomes in zip(*(own for _, own in parts)):
+        failure = next((o for o in outcomes if isinstance(o, Failure)), None)
+        found.append(failure if failure is not None else _joined([o for o in outcomes if isinstance(o, Timed)], least))
+    return _joined(leaders, least), found
+
+
+def _joined(parts: Sequence[Timed], least: Sequence[float]) -> Timed:
+    seconds = tuple(min(t.seconds[k] for t in parts) for k in range(len(least)))
+    history = tuple(tuple(r for t in parts for r in t.history[k]) for k in range(len(least))) if all(t.history for t in parts) else ()
+    return Timed(tuple(a / b for a, b in zip(seconds, least)), seconds, max(t.spread for t in parts), sum(t.runs for t in parts),
+                 sum(t.rounds for t in parts), history)

@@ -16,7 +16,7 @@ from ...target.host import usable_cores
 from .job import Artifact, Failure, Job, Source, Timed, Twin
 from .plan import Plan
 from .process import Lost, Process
-from .race import QUICK, Effort
+from .race import QUICK, Effort, part_of, together
 
 BUILD_SECONDS = 30.0  # for one candidate
 WORTH = 16            # candidates that are worth starting a process
@@ -122,7 +122,12 @@ class LocalRunner:
              effort: Effort = QUICK, seconds: float = 0.0) -> tuple[Timed, list[Timed | Failure]]:
         """As the protocol says."""
         with self.beside.room(job.threads) if self.beside is not None else nullcontext():
-            return self._race(job, reference, champion, challengers, effort, seconds)
+            parts = []
+            for _ in range(effort.processes):
+                if effort.processes > 1:
+                    self.close()  # another process, whose memory lies elsewhere
+                parts.append(self._race(job, reference, champion, challengers, part_of(effort), seconds))
+            return together(parts) if len(parts) > 1 else parts[0]
 
     def _race(self, job: Job, reference: Artifact, champion: Artifact, challengers: Sequence[Artifact],
               effort: Effort, seconds: float) -> tuple[Timed, list[Timed | Failure]]:

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The default search: many candidates are judged by what the model of the machine and earlier measurements say, and the best few are measured.
 
-The candidates that are judged are those that the model puts first, mutations of the fastest that were measured, and some at random; a share of
-what is proposed is drawn from them without looking at the judgement (epsilon-greedy), so that a wrong model is found out. As Ansor searches (Zheng et
-al., 2020, https://arxiv.org/abs/2006.06762), with prices in place of a model that begins without any.
+The candidates that are judged are those that the model puts first, mutations of the fastest that were measured, and some at random, as in Ansor (Zheng et
+al., 2020, https://arxiv.org/abs/2006.06762). Of them those are measured that may be the fastest: by how long they are expected to take less how unsure that
+is, where what is proposed already counts as known, so that not all of a batch are alike (Desautels et al., 2014, Parallelizing exploration-exploitation
+tradeoffs in Gaussian process bandit optimization, https://jmlr.org/papers/v15/desautels14a.html). A few are drawn without looking at how sure the
+judgement is, so that a wrong model is found out.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from ...ir.dataclass import dataclass
+from ..gaussian import Among
 from ..learned import Learned
 from ..space import Candidate, Space
 from .search import SEARCHES, Search
@@ -22,13 +25,37 @@ ELITE = 8         # measured candidates that are mutated,
 MUTATIONS = 64    # ... each so often
 STRANGERS = 512   # candidates of each sketch at random
 MOST = 1024       # candidates of each sketch that are looked at after they were judged
-EPSILON = 0.25    # share of what is proposed that the judgement does not decide: one half draws, the other values that were measured least
+CURIOSITY = 1.0   # standard deviations by which a candidate may be faster than it is judged
+DRAWN = 0.125     # share of what is proposed that is drawn
 FAR = 3.0         # times the best expectation from which on a sketch is tried once
-HOPE = 1.7        # times the best judgement up to which a value that was never measured is worth a look
+
+
+@dataclass
+class _Judged:
+    """Unseen candidates of a sketch: ``scores`` are logarithms of what each is judged to take."""
+
+    way: int
+    scores: np.ndarray
+    among: Among
+
+    def candidate(self, k: int) -> Candidate:
+        return Candidate(self.way, tuple(self.among.rows[k].tolist()))
+
+    def first(self) -> tuple[float, int]:
+        """The candidate that may be the fastest, and what it may take."""
+        hoped = self.scores - CURIOSITY * self.among.spread
+        k = int(np.argmin(hoped))
+        return float(hoped[k]), k
+
+    def take(self, k: int) -> Candidate:
+        """Count a candidate as proposed."""
+        self.among.expect(k)
+        self.scores[k] = np.inf
+        return self.candidate(k)
 
 
 class Evolutionary(Search):
-    """Judges by ``learned``, a `Learned` (default: one with trees)."""
+    """Judges by ``learned``, a `Learned` (default: one that looks at decisions)."""
 
     def __init__(self, space: Space, seed: int = 0, learned: Learned | None = None) -> None:
         super().__init__(space, seed)
@@ -43,33 +70,18 @@ class Evolutionary(Search):
     def propose(self, count: int) -> Sequence[Candidate]:
         """As `Search`."""
         found: list[Candidate] = self._first_of_each()[:count] if len(self.times) <= 1 else []  # the default was measured
-        pool = self._pool()
-        curious = round(EPSILON * count)
-        self._take(found, (c for _, c in pool), count - curious)
-        self._take(found, self._least_known(pool), count - curious // 2)
-        self._take(found, (pool[k][1] for k in self._draws(len(pool), 2 * count)), count)
-        self._take(found, (c for _, c in pool), count)
+        self.seen.update(found)
+        judged = [j for k in range(len(self.space.ways)) if (j := self._judged(k)) is not None]
+        left = count - len(found)
+        for judge, k in self._drawn(judged, round(DRAWN * left)):
+            found.append(judge.take(k))
+        while len(found) < count and judged:
+            (least, k), judge = min(((j.first(), j) for j in judged), key=lambda x: x[0][0])
+            if not np.isfinite(least):
+                break
+            found.append(judge.take(k))
         self.seen.update(found)
         return found
-
-    def _take(self, found: list[Candidate], candidates: Iterable[Candidate], count: int) -> None:
-        """Add the first candidates that were not seen, until there are so many."""
-        rest = iter(candidates)
-        while len(found) < count and (c := next(rest, None)) is not None:
-            if c not in self.seen and c not in found:
-                found.append(c)
-
-    def _least_known(self, pool: Sequence[tuple[float, Candidate]]) -> Iterator[Candidate]:
-        """Those of a pool with a decision whose value was measured least, the most promising first: what trees say of it is a guess."""
-        if not pool:
-            return
-        near = [c for score, c in pool if score <= pool[0][0] + np.log(HOPE)]
-        measured = Counter((c.way, n, v) for c in self.times for n, v in self.space.choice(c).items())
-
-        def times_measured(c: Candidate) -> int:
-            return min((measured[c.way, n, v] for n, v in self.space.choice(c).items()), default=len(self.times))
-
-        yield from sorted(near, key=times_measured)
 
     def _first_of_each(self) -> list[Candidate]:
         """The most promising candidate of each sketch that may be worth it."""
@@ -78,29 +90,32 @@ class Evolutionary(Search):
         found = [c for c in sorted(firsts, key=self.space.cycles) if c not in self.seen and self.space.cycles(c) <= FAR * least]
         return found
 
-    def _draws(self, size: int, count: int) -> Sequence[int]:
-        """Positions in a pool, those in front more likely."""
-        if size == 0 or count <= 0:
+    def _drawn(self, judged: Sequence[_Judged], count: int) -> list[tuple[_Judged, int]]:
+        """Some of all that were judged, those in front more likely."""
+        order = sorted((float(s), n, k) for n, j in enumerate(judged) for k, s in enumerate(j.scores))
+        if not order or count <= 0:
             return []
-        weights = 1.0 / np.arange(1, size + 1)
-        return self.rng.choice(size, min(count, size), replace=False, p=weights / weights.sum()).tolist()
+        weights = 1.0 / np.arange(1, len(order) + 1)
+        at = self.rng.choice(len(order), min(count, len(order)), replace=False, p=weights / weights.sum()).tolist()
+        return [(judged[order[k][1]], order[k][2]) for k in at]
 
-    def _pool(self) -> list[tuple[float, Candidate]]:
-        """Candidates that may be worth measuring, each with the logarithm of what it is judged to take, the most promising first."""
-        scored: list[tuple[np.ndarray, np.ndarray]] = []
-        for k, way in enumerate(self.space.ways):
-            if not way.size:
-                continue
-            parts = [self._ranked[k]]
-            parts += [way.mutated(c.rows, MUTATIONS, self.rng) for c in self.best(ELITE) if c.way == k and way.tables]
-            if way.size > RANKED:
-                parts.append(way.random(STRANGERS, self.rng))
-            rows = np.unique(np.concatenate(parts), axis=0) if len(parts) > 1 else parts[0]
-            score = np.log(np.maximum(way.cycles(rows), 1.0)) + self.learned.residual(k, rows)
-            best = np.argsort(score, kind="stable")[:MOST]
-            scored.append((score[best], np.concatenate([np.full((len(best), 1), k), rows[best]], axis=1)))
-        flat = [(float(s), Candidate(int(row[0]), tuple(row[1:].tolist()))) for scores, rows in scored for s, row in zip(scores, rows, strict=True)]
-        return sorted(pair for pair in flat if pair[1] not in self.seen)
+    def _judged(self, k: int) -> _Judged | None:
+        """Candidates of a sketch that may be worth measuring; None where all were seen."""
+        way = self.space.ways[k]
+        if not way.size:
+            return None
+        parts = [self._ranked[k]]
+        parts += [way.mutated(c.rows, MUTATIONS, self.rng) for c in self.best(ELITE) if c.way == k and way.tables]
+        if way.size > RANKED:
+            parts.append(way.random(STRANGERS, self.rng))
+        rows = np.unique(np.concatenate(parts), axis=0) if len(parts) > 1 else parts[0]
+        rows = rows[[(k, tuple(r)) not in self.seen for r in rows.tolist()]]
+        if not len(rows):
+            return None
+        expected = np.log(np.maximum(way.cycles(rows), 1.0))
+        best = np.argsort(expected + self.learned.residual(k, rows), kind="stable")[:MOST]
+        among = self.learned.among(k, rows[best])
+        return _Judged(k, expected[best] + among.mean, among)
 
 
 SEARCHES["evolutionary"] = Evolutionary
