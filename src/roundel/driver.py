@@ -37,6 +37,7 @@ from .graph.hashed_ahead import hashed_ahead
 from .graph.layout.block_channels import block_channels
 from .graph.layout.lift_conv1d import lift_conv1d
 from .graph.layout.sort_rows import sort_rows
+from .graph.layout.transposed_convolutions import transposed_convolutions
 from .graph.programs.appends import grow_caches
 from .graph.programs.collapse_axes import collapse_axes
 from .graph.programs.fuse import fuse
@@ -93,9 +94,10 @@ OPTIMIZE: list[Pass] = [
 """Graph to graph: rewriting on operators."""
 
 LOWER: list[Pass] = [
-    libraries, decompose, bounds_checks, widen_convolutions, fold_constants, simplify, attention, scale_sums, integer_products, precision, strassen,
-    eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify, eliminate_dead_code, shared_bytes,
-    fixed_scales, grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes, check_choices, eliminate_dead_code,
+    libraries, decompose, bounds_checks, widen_convolutions, transposed_convolutions, fold_constants, simplify, attention, scale_sums, integer_products,
+    precision, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify,
+    eliminate_dead_code, shared_bytes, fixed_scales, grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes,
+    check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

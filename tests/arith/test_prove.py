@@ -61,6 +61,11 @@ def test_symbolic_divisors():
     assert an.prove(flat < N * H * M) and an.prove(flat // M < N * H)
 
 
+def test_the_lesser_of_two_is_at_most_half_of_their_sum():
+    an = Analyzer()
+    assert an.prove(min_(I, N * 2 - 1 - I) < N) and an.prove(min_(I, 7 - I) <= 3) and not an.prove(min_(I, N * 2 - I) < N)
+
+
 def test_tiles_of_a_symbolic_extent():
     an = Analyzer({I: Range.of(ceildiv(N, 16)), J: Range.of(16)})
     assert an.prove(ceildiv(N, 16) * 16 >= N) and an.prove(ceildiv(N, 16) * 16 - N < 16) and an.prove(I * 16 < N)

@@ -160,3 +160,33 @@ def test_loops_with_several_guards_compute_what_they_did():
         rd.build(mod, threads=1)["main"](np.zeros_like(want[0]), *out)
         for found, wanted in zip(out, want, strict=True):
             np.testing.assert_array_equal(found, wanted, err_msg=source)
+
+
+def _window(height):
+    return from_source(f'''
+@T.prim_func
+def main(A: T.Buffer(({height}, 14, 16), "float32"), B: T.Buffer(({height}, 14, 16), "float32")):
+    for i in T.parallel({2 * height}):
+        for j in range(2):
+            for t in T.unroll(7):
+                for c in T.vectorized(16):
+                    B[i % {height}, j * 7 + t, c] = T.float32(0)
+            for a in T.unroll(3):
+                for b in T.unroll(3):
+                    for t in T.unroll(7):
+                        for c in T.vectorized(16):
+                            if i % {height} + a >= 1 and i % {height} + a < {height + 1} and j * 7 + t + b >= 1 and j * 7 + t + b < 15:
+                                B[i % {height}, j * 7 + t, c] = B[i % {height}, j * 7 + t, c] + A[i % {height} + a - 1, j * 7 + t + b - 1, c]
+''')
+
+
+@pytest.mark.parametrize("height, versions", [(28, 4), (4, 6)])
+def test_rows_at_a_border_that_is_seldom_seen_have_one_version_of_the_columns(height, versions):
+    """Elsewhere the first and the last columns have their own."""
+    mod, rng = IRModule({"main": _window(height)}), np.random.default_rng(0)
+    loops = [n for n in walk(partition_loops(mod)["main"].body) if type(n) is tir.For and n.loop_var.name == "j"]
+    assert len(loops) == versions
+    x, out = rng.standard_normal((height, 14, 16)).astype("float32"), np.empty((height, 14, 16), "float32")
+    rd.build(mod, threads=1)["main"](x, out)
+    windows = np.lib.stride_tricks.sliding_window_view(np.pad(x, ((1, 1), (1, 1), (0, 0))), (3, 3), axis=(0, 1))
+    np.testing.assert_allclose(out, windows.sum(axis=(-2, -1)), rtol=1e-4, atol=1e-5)

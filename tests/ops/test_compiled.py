@@ -43,6 +43,17 @@ def test_compiled(name, operands, attrs, monkeypatch):
     opcheck(name, *operands, dims=N, **attrs)
 
 
+@pytest.mark.parametrize("name, operands, attrs", [
+    ("nn.batch_norm", (T("n", 4, 5), T(4), T(4), T(4), T(4, low=0.5)), {"training": True}),
+    ("masked_fill", (T("n", 3), T(3, dtype="bool"), 7.5), {}),
+    ("nn.pad", (T("n", 5), (1, 2, 3, 0)), {"pad_mode": "symmetric"}),
+], ids=lambda x: x if isinstance(x, str) else "")
+def test_models_of_one_operator(name, operands, attrs, monkeypatch):
+    """As users compile it; OPCHECK_SCHEDULED=1 does it in the other tests of this folder too."""
+    monkeypatch.setattr(checker, "SCHEDULED", True)
+    opcheck(name, *operands, dims=N, **attrs)
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_rows_with_nan_and_infinity(monkeypatch):
     """The largest number is found across vectors and lanes; a NaN anywhere makes its row NaN, and only that."""

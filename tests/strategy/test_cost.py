@@ -70,6 +70,26 @@ def test_lines_that_share_few_places_push_out_each_other_alone():
     assert Nest([("passes", 10), ("k", 64)], [far, near], inside).traffic([way * ways], [0])[0] == 0
 
 
+def test_pieces_of_single_lines_bring_what_lies_behind_them():
+    """Halves of blocks of two lines bring the other halves too, lines further apart two more, rows that follow each other nothing."""
+    def crossing(block, taken):
+        read = Operand(((4096, {"row": 1}), (block, {"lane": 1})), 4.0, 64)
+        return [float(n) / 4096 for n in Nest([("row", 4096)], [read], {"lane": taken}).traffic([1e3, 1e3], (0, 0), past=(0, 128))]
+
+    assert crossing(32, 16) == [64, 128] and crossing(1024, 16) == [64, 192] and crossing(1024, 512) == [2048, 2176]
+    assert crossing(16, 16) == [64, 64]
+
+
+@pytest.mark.parametrize("shape", [(24, 32, 32), (24, 23, 23), (64, 1024), (16, 8, 512), (48, 33, 31)])
+def test_lines_that_meet_in_a_place_need_so_many_ways(shape):
+    """What a box needs is what its lines take where they are spread, or else as many ways as lines are counted in one place, about."""
+    way, line, operand = 4096, 64, Operand(tuple((n, {k: 1}) for k, n in enumerate(shape)), 4, 64)
+    for box in (shape, tuple(-(-n // 2) for n in shape)):
+        places = np.ravel_multi_index(np.indices(box).reshape(len(box), -1), shape) * 4
+        met, inner = np.bincount(np.unique(places // line) % (way // line)).max() * way, dict(enumerate(box))
+        assert met / 4 <= max(operand.bytes(inner), operand.crowded(inner, way)) and operand.crowded(inner, way) <= 4 * met
+
+
 def test_few_accumulators_wait_for_each_other_and_many_do_not_fit():
     best = expected_cycles(tiled(8, 2), FIXED, cores=1)
     assert expected_cycles(tiled(1, 1), FIXED, cores=1) > 3 * best

@@ -9,7 +9,7 @@ from roundel import te
 from roundel.strategy.choose import attempt
 from roundel.strategy.cost import exposed
 from roundel.strategy.product.register_tile import product_cycles
-from roundel.strategy.rules import contraction
+from roundel.strategy.rules import contraction, generic
 from roundel.target import Target
 
 TARGET = Target("znver5")
@@ -57,6 +57,45 @@ def test_a_tile_that_fills_the_registers_has_single_steps_where_the_next_is_load
     assert early.loaded_ahead > late.loaded_ahead == 0
     assert cost(early, 9, 4) > 1.1 * cost(early, 9, 1)
     assert cost(early, 8, 4) < 1.02 * cost(early, 8, 1) and cost(late, 9, 4) < 1.02 * cost(late, 9, 1)
+
+
+def _table(shape, batch=1):
+    """The candidates of rows by constant columns, each of a batch with its own."""
+    (m, n, depth), k = shape, te.reduce_axis(shape[2], "k")
+    many = () if batch == 1 else (batch,)
+    x, w = te.placeholder((*many, m, depth), "float32", "X"), te.placeholder((*many, depth, n), "float32", "W")
+    y = te.compute((*many, m, n), lambda *i: te.sum(x[(*i[:-1], k.var)] * w[(*i[:-2], k.var, i[-1])], axis=[k]), "Y")
+    return attempt(contraction, te.create_prim_func([x, w, y]), Target("sapphirerapids"), constants=(1,)).sketch.candidates
+
+
+def test_columns_that_fill_no_panel_are_read_as_well():
+    """Six panels of 128 columns are 9 % more than eleven of 64, of 683 columns whose weights fill the second-level cache; of 704 they are no more."""
+    for columns, times in ((683, 1.06), (768, 0.97)):
+        table = _table((1, columns, 663))
+        wide, narrow = (min(table.cycles[(table.columns["vectors"] == v) & (table.columns["lanes"] == 16)]) for v in (8, 4))
+        assert wide > times * narrow and (columns == 683 or wide < 1.03 * narrow)
+
+
+def test_masked_columns_leave_a_register_for_what_is_loaded_early():
+    """22 columns of a batch, whose weights lie in no panels: of 14 x 2 sums one vector is loaded with a mask, the other one a step ahead."""
+    def cost(table, steps):
+        return min(table.cycles[(table.columns["rows"] == 14) & (table.columns["vectors"] == 2) & (table.columns["unroll"] == steps)])
+
+    masked, whole = _table((208, 22, 86), batch=10), _table((208, 32, 86), batch=10)
+    assert cost(masked, 2) > 1.2 * cost(masked, 1) and cost(whole, 2) < 1.02 * cost(whole, 1)
+
+
+def test_tiles_have_registers_for_what_is_kept_from_row_to_row():
+    """A convolution of groups of 40 channels in vectors of pixels: three rows wait while ten channels are multiplied; 30 sums leave no register."""
+    x, w = (te.placeholder(shape, "float32", name) for shape, name in (((128, 23, 23), "X"), ((320, 16, 3, 3), "W")))
+    c, a, b = te.reduce_axis(16, "c"), te.reduce_axis(3, "a"), te.reduce_axis(3, "b")
+    taken = lambda o, i, j: x[o // 40 * 16 + c.var, i + a.var, j + b.var] * w[o, c.var, a.var, b.var]
+    y = te.compute((320, 21, 21), lambda *at: te.sum(taken(*at), axis=[c, a, b]), "Y")
+    table = attempt(generic, te.create_prim_func([x, w, y]), Target("sapphirerapids"), constants=(1,)).sketch.candidates
+    pixels = (table.columns["vector"] == 2) & (table.columns["row"] == 0) & (table.columns["beside"] == 1) & (table.columns["rows"] <= 10)
+    kept = table.columns["rows"] * table.columns["others"] * table.columns["vectors"]
+    waiting = table.columns["others"] * table.columns["vectors"]
+    assert pixels.any() and ((kept + waiting + 1)[pixels & (40 % table.columns["rows"] == 0)] <= 32).all()
 
 
 def _product(rows, steps):

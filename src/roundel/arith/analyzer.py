@@ -29,6 +29,7 @@ class Analyzer:
     def __init__(self, bindings: Mapping[Var, Any] | None = None) -> None:
         self.facts = facts.Facts()
         self._moves: tuple | None = None  # what proofs prepare of the inequalities
+        self._named: tuple | None = None  # ... and the variables in these
         self._proving = False
         self.forget()
         for v, value in (bindings or {}).items():
@@ -137,6 +138,8 @@ class Analyzer:
 
         Raises NotAnIndexError, an ArithError, for what is neither a number nor an expression.
         """
+        if type(e) is IntImm:
+            return e
         if not isinstance(e, Expr):
             return tir.as_index(e)
         hit = self._simple.get(e)
@@ -273,8 +276,14 @@ class Analyzer:
             self._proving = outer
 
     def _may_prove(self, s: Sum) -> bool:
-        """Whether a search could find more than bounds do."""
-        return len(s.terms) > 1 and (bool(self.facts.inequalities) or any(type(a) is not Var for a in s.terms))
+        """Whether a search could find more than bounds do: not where the terms are about variables that nothing connects."""
+        names: set[Var] = set()
+        for atom in s.terms:
+            v = atom if type(atom) is Var else atom.a if type(atom) in _DIVIDED and type(atom.b) is IntImm else None
+            if type(v) is not Var or v in names:
+                return len(s.terms) > 1
+            names.add(v)
+        return len(s.terms) > 1 and not names.isdisjoint(prove.in_facts(self))
 
     def in_range(self, s: Sum, end: Sum) -> bool:
         """Whether 0 <= s < end, quickly."""
@@ -344,4 +353,5 @@ _PROVE = {
     tir.And: _prove_both,
     tir.Or: _prove_either,
 }
+_DIVIDED = {tir.FloorDiv, tir.FloorMod}
 _INTEGER_DATA = {tir.Add, tir.Sub, tir.Mul, tir.FloorDiv, tir.FloorMod, tir.Min, tir.Max}

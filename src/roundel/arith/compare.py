@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .analyzer import Analyzer
 
 TRUE, FALSE = IntImm(1, BOOL), IntImm(0, BOOL)
+_ENDS = {tir.LT, tir.LE}
 INTEGER = {tir.EQ, tir.NE, tir.LT, tir.LE, tir.GT, tir.GE}
 
 # how far an inequality of indices is from failing: it holds exactly where this is >= 0
@@ -211,7 +212,7 @@ def _reduce(an: Analyzer, parts: list[Expr]) -> list[Expr]:
     """Without the parts that the others imply; [false] when they contradict each other."""
     out = list(parts)
     for c in parts:
-        others = [o for o in out if o is not c]
+        others = [o for o in out if o is not c and not _are_two_ends(an, c, o)]
         if not others or not an.shares(c, others):
             continue
         with an.scope():
@@ -223,6 +224,15 @@ def _reduce(an: Analyzer, parts: list[Expr]) -> list[Expr]:
                 return [FALSE]
             out.remove(c)
     return out
+
+
+def _are_two_ends(an: Analyzer, c: Expr, o: Expr) -> bool:
+    """Whether two inequalities bound one form from below and from above, with room between: then what fails the one keeps the other, and
+    neither follows from the other, whatever else holds."""
+    if not (type(c) in _ENDS and type(o) in _ENDS and c.a.dtype is o.a.dtype and c.a.dtype.is_int and c.a.dtype.lanes == 1):
+        return False
+    a, b = difference(an, c), difference(an, o)
+    return a.const + b.const <= 0 and len(a.terms) == len(b.terms) and all(b.terms.get(atom) == -k for atom, k in a.terms.items())
 
 
 def logic_or(an: Analyzer, e: Expr) -> Expr:

@@ -13,8 +13,8 @@ from itertools import product
 from math import gcd, inf, prod
 from typing import TYPE_CHECKING, Any
 
-from ..ir import tir
-from ..ir.tir import Expr, IntImm
+from ..ir import free_vars, tir
+from ..ir.tir import Expr, IntImm, Var
 from . import bounds
 from .linear import Sum, divide_factors, factors, monomial, monomial_divide, multiply, order_key
 
@@ -139,6 +139,13 @@ def _prepared(an: Analyzer) -> list[tuple[Sum, list[tuple[Expr, list[Expr], bool
     return an._moves[1]
 
 
+def in_facts(an: Analyzer) -> frozenset[Var]:
+    """The variables in known inequalities."""
+    if an._named is None or an._named[0] is not an.facts.inequalities:
+        an._named = an.facts.inequalities, frozenset(v for f in an.facts.inequalities for atom in f.terms for v in free_vars(atom))
+    return an._named[1]
+
+
 def _scale_fact(an: Analyzer, f: Sum, rest: list[Expr]) -> Sum | None:
     """f * rest, still <= 0 (so ``rest`` must not be negative)."""
     if len(f.terms) > LONGEST or not _not_negative(an, rest):
@@ -214,8 +221,8 @@ def _extremum(an: Analyzer, s: Sum, m: Expr, k: int) -> Iterator[Goals]:
     if (k > 0) == (type(m) is tir.Min):
         yield (a,)
         yield (b,)
-        if any(atom in y.terms for atom in x.terms):  # 2 * min(x, y) <= x + y
-            yield (a + b,)
+        if any(atom in y.terms for atom in x.terms):  # 2 * min(x, y) <= x + y, and 2 * s <= 1 is enough
+            yield (a + b - 1,)
     else:
         yield a, b
 

@@ -11,6 +11,8 @@ from ..ir.module import IRModule
 from ..ir.node import Node
 from ..ir.visit import children
 
+_WITHOUT = (graph.Var, graph.StructInfo)  # constants
+
 
 def constant_bytes(mod: IRModule) -> int:
     """Bytes of all constants of graph functions, each counted once."""
@@ -30,5 +32,5 @@ def _constants(func: graph.Function) -> Iterator[graph.Constant]:
         node = stack.pop()
         if isinstance(node, graph.Constant):
             yield node
-        elif not isinstance(node, graph.Var | graph.StructInfo):
+        elif not isinstance(node, _WITHOUT):
             stack += children(node)

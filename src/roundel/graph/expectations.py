@@ -19,12 +19,19 @@ from .constant_bytes import constant_bytes
 CLEARLY = 1.25
 """Times that an alternative must be expected to be faster than what is usually taken: what is fused around either is not in the sums, and where schedules of
 different structure were measured, what the model expects of one in comparison with the other was up to a fifth wrong."""
+LESS = 1.1
+"""... where nothing is fused around either."""
 
 
-def is_clearly_faster(other: float | None, usual: float | None) -> bool:
-    """Whether an alternative is expected to be so much faster than what is usually taken that it takes its place (`CLEARLY`); not where nothing is
+def is_clearly_faster(other: float | None, usual: float | None, margin: float = CLEARLY) -> bool:
+    """Whether an alternative is expected to be so many times faster than what is usually taken that it takes its place; not where nothing is
     expected of one of them."""
-    return other is not None and usual is not None and CLEARLY * other < usual
+    return other is not None and usual is not None and margin * other < usual
+
+
+def is_less(one: Any, other: Any) -> bool:
+    """Whether something is expected of both, and less of the one by more than what differs between sums of like kernels (`LESS`)."""
+    return isinstance(one, float) and isinstance(other, float) and LESS * one < other
 
 
 class Expectations:

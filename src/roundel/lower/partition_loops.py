@@ -49,6 +49,7 @@ from .vector_expr import conjuncts
 GROWTH = 6  # a function may grow to this multiple of its number of nodes
 MOST_UNROLLED = 8  # iterations of a loop at a border that are unrolled
 FEW = 16  # iterations of a main loop beside which a remainder with guards inside would be seen
+SELDOM = 1 / 6  # of the iterations: guards that are asked there in a tile that is written out are not seen
 MOST_PLACES = 4096  # iterations that are looked at one by one
 MANY = 16  # iterations that are worth a test of their own inside of a loop
 SMALL = 10000  # ... or to this number of nodes, whichever is more
@@ -268,8 +269,7 @@ class _Partition(StatementRewriter):
         v = loop.loop_var
         ends = [*(v >= low for low in cut.low), *(v < high for high in cut.high)]
         if len(cut.test) == 2 and not ends and any(map(_of_one_axis, cut.test)) and self.affords(stmt, 2):
-            (first, mine), (second, others) = sorted(cut.test.items(), key=lambda t: _size(t[0]))  # the simpler one bounds the variable
-            return tir.If(first, self.either(stmt, second, others, mine), self.either(stmt, second, others))
+            return self.borders(loop, stmt, cut)
         holding = _holding(loop, [*cut.test, *ends])
         often = min(range(len(cut.test)), key=lambda k: holding[k].mean()) if len(holding) > 1 and cut.test else -1
         if often >= 0 and _fails(holding[often]) and self.affords(stmt, 1):
@@ -278,7 +278,23 @@ class _Partition(StatementRewriter):
             rest = tir.logical_and(*(t for t in cut.test if t is not test), *ends)  # of which one may be the same test
             others = self.either(stmt, test, held) if _fails(seldom) and self.affords(stmt, 1) else self.under(stmt)
             return tir.If(rest, self.either(stmt, test, held, [c for c, holds in cut.value.items() if holds and c not in held]), others)
-        return tir.If(tir.logical_and(*cut.test, *ends), self.under(stmt, cut.value), self.under(stmt))
+        return tir.If(tir.logical_and(*cut.test, *ends), self.under(stmt, cut.value), self.elsewhere(stmt, holding))
+
+    def borders(self, loop: tir.For, stmt: tir.Stmt, cut: _Cut) -> tir.Stmt:
+        """The statement in a version for each way in which two tests may come out."""
+        (first, mine), (second, others) = sorted(cut.test.items(), key=lambda t: _size(t[0]))  # the simpler one bounds the variable
+        holding = _holding(loop, [first, second])
+        main, beyond = self.under(stmt, dict.fromkeys((*mine, *others), True)), self.elsewhere(stmt, holding, mine)
+        before = self.elsewhere(stmt, holding, others)
+        if not holding or not np.logical_or(*holding).all():  # both may fail
+            before = tir.If(second, before, self.elsewhere(stmt, holding))
+        return tir.If(first, tir.If(second, main, beyond), before)
+
+    def elsewhere(self, stmt: tir.Stmt, holding: Sequence[np.ndarray], known: Sequence[tir.Expr] = ()) -> tir.Stmt:
+        """A version for where some of the tests fail, though the guards ``known`` hold. Where that is seldom, what is written out keeps its other guards."""
+        seldom = len(holding) > 0 and float(np.logical_and.reduce(holding).mean()) >= 1 - SELDOM
+        value = dict.fromkeys(known, True)
+        return _copied(stmt, value) if seldom and _is_written_out(stmt) else self.under(stmt, value)
 
     def either(self, body: tir.Stmt, test: tir.Expr, held: list[tir.Expr], known: Sequence[tir.Expr] = ()) -> tir.Stmt:
         """Two versions of the body where the guards ``known`` hold: one in which those that hold under ``test`` are decided too, and one for the rest."""
@@ -286,7 +302,18 @@ class _Partition(StatementRewriter):
 
     def under(self, body: tir.Stmt, value: Mapping[tir.Expr, bool] = MappingProxyType({})) -> tir.Stmt:
         """A copy of the body with some guards decided and the loops inside split."""
-        return self.rewrite(fresh_copy(_Decide(value).rewrite(body)))
+        return self.rewrite(_copied(body, value))
+
+
+def _copied(body: tir.Stmt, value: Mapping[tir.Expr, bool]) -> tir.Stmt:
+    """A copy of the body with some guards decided."""
+    return fresh_copy(_Decide(value).rewrite(body))
+
+
+def _is_written_out(stmt: tir.Stmt) -> bool:
+    """Whether the body of every serial loop is a tile that is written out: of the guards in it, few are not known to hold, and those are asked once."""
+    inner = ({n.kind for n in statements(s.body) if type(n) is tir.For} for s in statements(stmt) if type(s) is tir.For and s.kind is tir.ForKind.SERIAL)
+    return all(tir.ForKind.SERIAL not in kinds and tir.ForKind.UNROLLED in kinds for kinds in inner)
 
 
 def _in_registers(scope: tir.Stmt) -> bool:

@@ -87,9 +87,9 @@ def element(t: te.Tensor, at: Sequence[Any], shape: Sequence[Any]) -> tir.Expr:
     ]
 
 
-def only_element(t: te.Tensor) -> tir.Expr:
-    """The element of a tensor of one element."""
-    return t(*(tir.index_const(0) for _ in t.shape))
+def only_element(t: te.Tensor | tir.Expr) -> tir.Expr:
+    """The element of a tensor of one element, or a number itself."""
+    return t if isinstance(t, tir.Expr) else t(*(tir.index_const(0) for _ in t.shape))
 
 
 def widen(array: np.ndarray) -> np.ndarray:

@@ -30,6 +30,18 @@ class Position:
         """The position as one number."""
         return tir.as_index(self.outer) if self.factor == 1 else self.outer * self.factor + self.inner
 
+    def quotient(self, by: tir.Expr) -> tir.Expr:
+        """The whole part of the position by a number, of its outer part alone where that is enough."""
+        if isinstance(by, tir.IntImm) and self.factor > 1 and by.value % self.factor == 0:
+            return tir.floordiv(self.outer, by.value // self.factor)
+        return tir.floordiv(self.value, by)
+
+    def after(self, start: tir.Expr) -> Position:
+        """The position so far behind a start, in the same parts where it begins such a part."""
+        whole = simplify(tir.floordiv(start, self.factor))
+        is_whole = self.factor > 1 and simplify(whole * self.factor - start) is tir.index_const(0)
+        return Position(whole + self.outer, self.inner, self.factor) if is_whole else Position(start + self.value)
+
     def split(self, factor: int) -> tuple[tir.Expr, tir.Expr]:
         """Quotient and remainder by ``factor``."""
         if factor == 1:

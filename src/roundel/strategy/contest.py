@@ -25,7 +25,7 @@ CONTENDERS = ("contraction", "matvec", "columns", "windows", "rows", "generic")
 OF_ANY_SIZE = ("generic",)
 """The same for programs with symbolic sizes: rules are kept there to what they were measured for, since the model does not see what their guards and
 tails cost where only the run tells how often they are met (windows were expected to be faster than contraction, and took up to 1.4 times as long)."""
-LITTLE = 1 / 3   # of the work that pays for a parallel region, in which there is nothing to gain
+LITTLE = 0.6     # of the work that pays for a parallel region, in which there is nothing to gain
 NEAR = 1.25      # times what a program must take at least, up to which there is nothing to gain
 MARGIN = 1.12    # times that another schedule must be expected to be faster: the order of the rules was tuned by measurements, the model was not
 

@@ -93,9 +93,10 @@ def traffic(target: Target, *beside: Statement, gradual: bool = False, others: B
     ways = (0, target.l2_bytes // target.l2_ways, 0)  # the first is small, the last spreads its lines
     if not touches:
         return None
+    past = (0, target.past_bytes, target.past_bytes)  # the second-level cache is as fast for lines that lie apart
     if any(s.accumulates for s in beside):
-        return nest.traffic(capacities(target), ways, gradual, others)
-    return nest.traffic(capacities(target), ways, True, others, _plain(target, nest, touches, others), between_calls=True)
+        return nest.traffic(capacities(target), ways, gradual, others, past=past)
+    return nest.traffic(capacities(target), ways, True, others, _plain(target, nest, touches, others), between_calls=True, past=past)
 
 
 def _plain(target: Target, nest: Nest, touches: Sequence[Touch], others: Beside | None) -> list[list[float]]:
@@ -193,6 +194,16 @@ def together(target: Target, *times: Column) -> Column:
     for t in times[1:]:
         longest = most(longest, t)
     return longest + target.exposed * (sum(times) - longest)
+
+
+def beside_cold(target: Target, working: Column, waiting: Column) -> Column:
+    """The time of work with constants that nothing has touched before: where both take equally long, ``cold_exposed`` of either is not hidden by the other,
+    and the shorter one of them is, the less of it."""
+    longest = most(most(working, waiting), 1e-9)
+    if not target.cold_exposed:
+        return longest
+    power = 1.0 / math.log2(1.0 + target.cold_exposed)
+    return longest * (1.0 + (least(working, waiting) / longest) ** power) ** (1.0 / power)
 
 
 def rows_in_cache(target: Target, row_bytes: int | None) -> int:
@@ -362,12 +373,14 @@ class _Body:
             return 0.0
         steps = self.times(self.unrolled - self.store.moves)
         loaded: Column = 0
+        cut: Column = 0
         for t in self.s.touches:
             if not t.is_store and self.lane_axis in t.moves and t.buffer is not self.store.buffer:
                 loaded = loaded + self.times(t.moves & self.store.moves)
+                cut = cut if t.operand.is_packed else most(cut, self.s.edges)
         needed = self.times(self.store.moves) * self.registers(self.store.moves, self.store.bits) + loaded + 1
         room = self.target.vector_registers
-        is_full = (needed <= room) & (needed + self.target.loaded_ahead * loaded > room)  # (larger tiles spill anyway)
+        is_full = (needed <= room) & (needed + self.target.loaded_ahead * (loaded + cut) > room)  # (larger tiles spill anyway)
         return chosen((steps > 1) & is_full, steps * (self.target.fma_latency + self.target.forwarding), 0.0)
 
     def late(self) -> Column:
@@ -381,8 +394,8 @@ class _Body:
             if t.is_store or t.register:
                 continue
             if self.lane_axis in t.moves:
-                if t.lane == 1 and len(self._swept(t)) > 1:
-                    late = late + self.times(t.moves) * self._strided(t) * self._line(t, near, far)
+                if t.lane and abs(t.lane) <= NEAR and len(self._swept(t)) > 1:
+                    late = late + abs(t.lane) * self.times(t.moves) * self._strided(t) * self._line(t, near, far)
                 continue
             rows = [t.steps[a] for a in t.moves & self.unrolled & self.store.moves]
             if rows and None not in rows:
@@ -410,7 +423,8 @@ class _Body:
         inner: dict[Any, Column] = {}
         for loop in (*self.reducing, *self.straight):
             inner[loop.axis] = inner.get(loop.axis, 1) * loop.extent
-        cost = chosen(t.operand.bytes(inner) > self.target.l1_bytes, self.target.strided_exposed * near, 0.0)
+        room = most(t.operand.bytes(inner), t.operand.crowded(inner, self.target.l1_bytes // self.target.l1_ways))
+        cost = chosen(room > self.target.l1_bytes, self.target.strided_exposed * near, 0.0)
         if not t.operand.constant:
             return cost
         uses: Column = 1

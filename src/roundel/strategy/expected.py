@@ -10,8 +10,12 @@ from functools import lru_cache
 from ..ir import tir
 from ..ir.dataclass import dataclass
 from ..target import Target
+from ..target.target import MEMORY
 from .choose import choose, proposals
+from .cost import beside_cold
 from .statements import number
+
+HOLDS = 4  # times its data that a cache has in which a kernel finds all of it
 
 
 @dataclass(frozen=True)
@@ -28,14 +32,16 @@ def expected(func: tir.PrimFunc, setting: Setting, constants: Sequence[int] = ()
     schedule wants them (``packed``). The sketches of rules that expect something are asked, others are scheduled. Raises ScheduleError where decisions
     are pinned that cannot be had."""
     target, fixed = setting.target, tuple(constants)
-    warm = _best(func, target, fixed if packed else ())
-    params = func.buffer_params
-    sizes = [math.prod(number(n, {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in params]
-    level = target.level_of(setting.constant_bytes)
-    if not fixed or level <= target.level_of(sum(sizes)):
-        return warm
+    best = lambda machine: _best(func, machine, fixed if packed else ())
+    sizes = [math.prod(number(n, {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in func.buffer_params]
+    level, own = target.level_of(setting.constant_bytes), target.level_of(sum(sizes))
+    if not fixed or level < own or level == own < MEMORY:
+        return best(target)
+    if own == MEMORY:  # what comes from there passes through the last cache meanwhile
+        target = target.with_(l3_bytes=HOLDS * int(sum(sizes)), l3_rate=target.l2_rate)
+    warm = best(target)
     waiting = sum(sizes[k] for k in fixed) / (target.cold_share * target.bytes_per_cycle(level))
-    return max(warm, waiting) + target.cold_exposed * min(warm, waiting)
+    return float(beside_cold(target, warm, waiting))
 
 
 def _best(func: tir.PrimFunc, target: Target, constants: tuple[int, ...]) -> float:

@@ -47,9 +47,29 @@ class Operand:
         pieces, span, apart = box
         return pieces * (span if self.is_packed or not apart else most(span, math.gcd(apart, way)))
 
+    def crowded(self, inner: Mapping[Any, Column], way: int) -> Column:
+        """Bytes of a cache that what these loops sweep needs where its lines share places in a way (a line's place is its address's in the way): as many ways
+        as lines meet in a place."""
+        if self.is_packed:
+            return 0
+        met: Column = 1
+        stride = self.element_bytes
+        for side in reversed(self.sides):
+            if side[1] != {} and side[0] != 1:
+                met = met * -(-touched_places(side, inner) // max(1, way // math.gcd(int(stride), way)))
+            stride *= side[0]
+        return met * way
+
     def box(self, inner: Mapping[Any, Column]) -> tuple[Column, Column, int]:
         """Pieces of the box in memory, bytes of the lines of each, and what divides the distances between them (0: there is one)."""
         return self._box([touched_places(side, inner) for side in self.sides])
+
+    def fetched(self, box: tuple[Column, Column, int], past: int) -> Column:
+        """Bytes that come into a cache with a box, where hardware fetches so many past the end of each piece before it sees that the next is elsewhere."""
+        pieces, span, apart = box
+        if not past or self.is_packed or not apart:
+            return pieces * span
+        return pieces * (span + least(past, most(apart - span, 0)))
 
     def boxes(self, axes: Sequence[Any], swept: Sequence[Mapping[Any, Column]]) -> list[tuple[Column, Column, int]]:
         """The box below each of the loops over ``axes`` and below none, the outermost first; ``swept`` are the extents of the loops inside of each. It is
@@ -171,25 +191,27 @@ class Nest:
         return list(zip(*(o.boxes(axes, swept) for o in self.operands), strict=True))
 
     def traffic(self, capacities: Sequence[float], ways: Sequence[int], gradual: bool = False, beside: Beside | None = None,
-                weights: Sequence[Sequence[float]] = (), between_calls: bool = False) -> list[Column]:
+                weights: Sequence[Sequence[float]] = (), between_calls: bool = False, past: Sequence[int] = ()) -> list[Column]:
         """Bytes that cross into a cache of each capacity (and bytes of a way, 0 where lines are spread otherwise): where everything below the body
         of a loop fits, that loop brings what it touches once, as its iterations share what they touch together, and each iteration of the
         loops around brings it anew. What fits as a whole is there already, from the call before. ``gradual``: of what does not fit, and comes around
         again and again, a cache keeps the share that it has room for; otherwise nothing, the cautious answer where another decision makes it fit.
         ``between_calls``: so it does from one call to the next. ``beside``: what else the program does in these loops (None: nothing). ``weights``: what
-        a byte of each operand counts, for each cache (default: 1)."""
+        a byte of each operand counts, for each cache (default: 1). ``past``: bytes that come into each cache behind every piece of a box (default: 0)."""
         boxes = self.boxes
         lines = [[pieces * span for pieces, span, _ in of] for of in boxes]
+        fetched = {n: [[o.fetched(box, n) for o, box in zip(self.operands, of, strict=True)] for of in boxes] for n in {*past} if n}
         others = [0.0] * len(boxes) if beside is None else [beside.needed(d) for d in range(len(boxes))]
         trips: list[Column] = [1]
         for _, extent in self.loops:
             trips.append(trips[-1] * extent)
         out = []
-        for capacity, way, weight in zip(capacities, ways, weights or [[1.0] * len(self.operands)] * len(ways), strict=True):
-            brought = lines
+        every = [1.0] * len(self.operands)
+        for capacity, way, weight, beyond in zip(capacities, ways, weights or [every] * len(ways), past or [0] * len(ways), strict=True):
+            brought = come = fetched.get(beyond, lines)
             if beside is not None or weights:
                 shares = [weight if beside is None else [w * n for w, n in zip(weight, beside.left(d, capacity), strict=True)] for d in range(len(lines))]
-                brought = [[n * share for n, share in zip(of, by, strict=True)] for of, by in zip(lines, shares, strict=True)]
+                brought = [[n * share for n, share in zip(of, by, strict=True)] for of, by in zip(come, shares, strict=True)]
             rooms = [[o.room(box, way) for o, box in zip(self.operands, of, strict=True)] for of in boxes] if way else lines
             if way and any(differs(most(room, capacity), capacity) for of in rooms for room in of):
                 out.append(self._crowded(capacity, rooms, lines, brought, others, trips, gradual))

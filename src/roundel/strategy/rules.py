@@ -8,7 +8,7 @@ from ..ir.errors import OptionError
 from .attention.attention import attention
 from .generic.as_written import as_written
 from .generic.fallback import fallback
-from .generic.generic import generic
+from .generic.generic import generic, generic_padding
 from .generic.spatial import spatial
 from .pointwise.elementwise import elementwise
 from .pointwise.points import points
@@ -29,7 +29,7 @@ from .transform.winograd import winograd
 from .window.windows import windows
 
 RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, accelerated, tile_products, pair_products, dot_products, packed_products,
-                     matvec, contraction, columns, windows, rows, totals, points, generic, spatial, fallback, as_written]
+                     matvec, contraction, columns, windows, rows, totals, points, generic, generic_padding, spatial, fallback, as_written]
 """Roundel's own. The last two fit every program."""
 LAST: list[Rule] = RULES[-1:]
 """What takes no step."""

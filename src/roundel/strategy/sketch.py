@@ -43,21 +43,22 @@ class Applied:
 class Sketch:
     """One way to schedule a program. ``start`` has the steps that do not depend on any decision; ``steps`` does the rest on a fork of it, with
     a value for each decision of ``candidates`` (None: there is nothing to decide). ``beside`` gives the cycles of one core for the blocks whose time
-    ``candidates`` does not count, because no decision changes it (None: there are none, or nothing is expected of them). ``parts``: tables that may be
-    decided independently of each other, where ``candidates`` has some of their combinations only. ``mutators``: see `roundel.strategy.refine`."""
+    ``candidates`` does not count, because no decision changes it (None: there are none, or nothing is expected of them). ``parts`` gives the tables that
+    a search decides, independently of each other, where ``candidates`` has some of their combinations only. ``mutators``: see
+    `roundel.strategy.refine`."""
 
     name: str
     start: Schedule
     steps: Callable[[Schedule, dict[str, Any]], Applied]
     candidates: Candidates | None = None
     beside: Callable[[], float] | None = None
-    parts: tuple[Candidates, ...] = ()
+    parts: Callable[[], tuple[Candidates, ...]] | None = None
     mutators: tuple[Callable[..., Any], ...] = ()
 
-    @property
+    @cached_property
     def tables(self) -> tuple[Candidates, ...]:
         """The tables of which every combination can be had."""
-        return self.parts or ((self.candidates,) if self.candidates is not None and self.candidates.columns else ())
+        return self.parts() if self.parts is not None else ((self.candidates,) if self.candidates is not None and self.candidates.columns else ())
 
     @property
     def space(self) -> dict[str, list[int]]:

@@ -17,8 +17,8 @@ from ..ir import tir
 from ..ir.annotations import GRAIN
 from ..ir.dataclass import dataclass
 from ..ir.visit import free_vars
-from ..schedule.operations import ELEMENTARY
 from ..target import Target
+from .functions import CHOICES, instructions
 from .guards import share_before_ends, share_evaluated, share_inside
 from .nest import Operand
 from .parallelism import busiest_part
@@ -466,7 +466,7 @@ class _Accesses:
 
     def _instructions(self, e: tir.Expr, has_guards: bool) -> float:
         """Of one node, as a mean over the iterations."""
-        if type(e) not in _CHOICES:
+        if type(e) not in CHOICES:
             return instructions(e, self.reader.target)
         return instructions(e, self.reader.target) * self._evaluated(e.condition) if has_guards or type(e) is not tir.IfThenElse else 0.0
 
@@ -495,38 +495,18 @@ class _Accesses:
 
 
 _KINDS = {tir.ForKind.UNROLLED: UNROLLED, tir.ForKind.VECTORIZED: LANES}
-_CHOICES = (tir.IfThenElse, tir.Select)
-_ARITHMETIC = (tir.Add, tir.Sub, tir.Mul)
-
-
-def instructions(e: tir.Expr, target: Target) -> float:
-    """Of one node of a value: what it takes a vector or a scalar, loads aside."""
-    kind = type(e)
-    if kind in _ARITHMETIC:
-        return 1.0
-    if kind in (tir.Max, tir.Min):
-        return target.ordered_instructions if e.dtype.is_float else 1.0
-    if kind in (tir.Div, tir.FloorDiv, tir.FloorMod):
-        return target.division_instructions
-    if kind in _CHOICES:
-        return 2.0
-    if kind in (tir.Cast, tir.Shuffle):
-        return 1.0
-    if kind is tir.Call and isinstance(e.op, str):
-        return float(ELEMENTARY.get(e.op, 1))
-    return 0.0
 
 
 def children(e: tir.Expr) -> list[tir.Expr]:
     """The values that a node is usually computed from; conditions and indices count for nothing."""
     if _is_likely(e):
         return [e.true_value]
-    return _parts(e, (n for n in e._children if n != "condition") if type(e) in _CHOICES else e._children)
+    return _parts(e, (n for n in e._children if n != "condition") if type(e) in CHOICES else e._children)
 
 
 def _is_likely(e: Any) -> bool:
     """Whether a choice is said to have its first value almost always."""
-    return type(e) in _CHOICES and type(e.condition) is tir.Call and e.condition.op == "likely"
+    return type(e) in CHOICES and type(e.condition) is tir.Call and e.condition.op == "likely"
 
 
 def each(roots: Sequence[tir.Expr], parts: Callable[[tir.Expr], Sequence[tir.Expr]]) -> Iterator[tir.Expr]:

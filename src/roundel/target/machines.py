@@ -118,7 +118,7 @@ def _machine(
         "frequency_ghz": ghz,
         "dram_gbs": dram,
         "all_dram_gbs": all_dram,
-        "region_us": 15.0,
+        "region_us": 8.0,
         "start_us": 1.5,
         **{name: value for name, value in vars(core).items() if name != "behaviour"},
         **vars(core.behaviour),

@@ -77,7 +77,7 @@ class Target(Behaviour):
     wrong_branch: float  # cycles that are lost where a branch was guessed wrong
     gather_instructions: float  # for each lane of a vector that is loaded by itself
     cold_share: float  # of the rate of a level, at which constants come from it that a run has not touched before
-    cold_exposed: float  # of the shorter of working and waiting for such constants, that the longer does not hide
+    cold_exposed: float  # of working, that waiting for such constants does not hide where both take equally long; the shorter one is, the less
     cores: int
     frequency_ghz: float
     dram_gbs: float  # what one core reads from memory

@@ -13,6 +13,7 @@ import roundel as rd
 from roundel.build.inspect import inspect
 from roundel.driver import DEFAULT, prepare
 from roundel.graph.algorithms.precision import factors, precision
+from roundel.graph.layout.block_channels import block_channels
 from roundel.ir import graph, options
 from roundel.ir.errors import OptionError
 from roundel.ops import make
@@ -112,8 +113,18 @@ def test_auto_rounds_factors_where_that_is_expected_to_pay(cpu, taken):
         assert [c.taken for c in prepared_choices(mod, cpu, "auto", {choice.site: way})] == [way]
 
 
-def prepared_choices(mod, cpu, kind, choices=None):
+@pytest.mark.parametrize("cpu, channels, taken", [("sapphirerapids", 16, "float32_products"), ("sapphirerapids", 256, "bfloat16_products"),
+                                                  ("znver5", 16, "bfloat16_products")])
+def test_auto_keeps_convolutions_of_few_channels_where_dot_products_take_longer(cpu, channels, taken):
+    """No tile holds 16 channels, and dot products of vectors are the slower ones where there are tiles. Their data are rounded by what makes them."""
+    mod = convolution(channels, 96, 56, 1)
+    choices = {kind: prepared_choices(mod, cpu, kind, until=block_channels)[0] for kind in ("auto", "bfloat16")}
+    times = choices["auto"].possible
+    assert choices["auto"].taken == taken == min(times, key=times.get) and choices["bfloat16"].taken == "bfloat16_products"
+
+
+def prepared_choices(mod, cpu, kind, choices=None, until=precision):
     """The choices of precision, before anything is scheduled."""
     with options.override(precision=kind):
-        made = prepare(mod, target=Target(cpu, cores=1), pipeline=DEFAULT[: DEFAULT.index(precision) + 1], choices=choices)
+        made = prepare(mod, target=Target(cpu, cores=1), pipeline=DEFAULT[: DEFAULT.index(until) + 1], choices=choices)
     return [c for c in made.choices.made if c.kind == "precision"]

@@ -181,15 +181,21 @@ def _column_layer(spread):
 
 
 def test_is_chosen_where_it_pays_and_accuracy_allows():
-    large, *_ = _layer((128, 768), 768)
-    assert _kernels(large)
+    (large, *_), target = _layer((128, 768), 3072), Target("znver5")
+    assert _kernels(large, target)
     with options.override(accuracy="strict"):
-        assert not _kernels(large)
+        assert not _kernels(large, target)
     for shape, columns in [((1, 512), 512), ((128, 511), 512), ((128, 512), 32)]:
-        assert not _kernels(_layer(shape, columns)[0])
+        assert not _kernels(_layer(shape, columns)[0], target)
 
 
-def test_factors_of_data_are_made_once():
+def test_is_not_chosen_where_larger_factors_come_too_slowly():
+    """They are as slow as plain products where memory and the last cache are behind a mesh, unless there are many rows."""
+    for target, chosen in ((Target("znver5"), True), (Target("znver5", l3_rate=4, dram_gbs=6), False)):
+        assert bool(_kernels(_layer((128, 768), 3072)[0], target)) is chosen
+
+
+def test_factors_of_data_are_made_once(always):
     rng = np.random.default_rng(0)
     bb = BlockBuilder()
     x = graph.Var("x", graph.TensorInfo((256, 512), "float32"))
@@ -264,10 +270,10 @@ def test_narrow_matrices_are_plain_products_of_symbolic_rows():
 
 def test_is_chosen_from_the_number_of_rows_on_from_which_it_pays():
     n = tir.Var("n", INT64, True)
-    mod, *_ = _layer((1, n, 768), 768)
-    text = strassen_pass.strassen(mod)["main"].script()
+    mod, *_ = _layer((1, n, 768), 3072)
+    text = strassen_pass.strassen(mod.replace(attrs=mod.attrs | {"target": Target("znver5")}))["main"].script()
     assert "n >= " in text and text.count("strassen_matmul") == 1 and text.count("matmul_columns") == 1
-    assert not _kernels(_layer((n, 512), 32)[0])
+    assert not _kernels(_layer((n, 512), 32)[0], Target("znver5"))
 
 
 @pytest.mark.parametrize("inner, columns, cores", [(768, 768, 2), (768, 1000, 2), (512, 2304, 2), (512, 2304, 16)])

@@ -12,6 +12,7 @@ import roundel as rd
 from roundel import te
 from roundel.build import inspect
 from roundel.ir import tir
+from roundel.ir.errors import ScheduleError
 from roundel.strategy.schedule_module import schedule_program
 from roundel.strategy.statements import LANES, statements
 from roundel.target import Target
@@ -57,6 +58,28 @@ def test_values(dtype: str) -> None:
         y = np.zeros([shape[i] for i in order], dtype)
         run(x, y)
         np.testing.assert_array_equal(y, x.transpose(order) * (3 if k % 2 and dtype != "uint8" else 1))
+
+
+@pytest.mark.parametrize("shape, order", [((9, 6, 5, 19), (3, 2, 1, 0)), ((13, 4, 3, 37), (3, 1, 2, 0)), ((5, 3, 7, 24), (1, 3, 2, 0))])
+def test_every_order_with_rows_written_in_turn_or_not(shape: tuple, order: tuple[int, ...]) -> None:
+    func, x = _permuted(shape, order, more=2.0), np.random.default_rng(0).random(shape, np.float32)
+    for pins in ({"staged": s, "order": o} for s in (0, 1) for o in (0, 1)):
+        y = np.zeros([shape[i] for i in order], np.float32)
+        try:
+            scheduled = schedule_program(func, Target.host(), pins={"sketch": "transposition", **pins})[0]
+        except ScheduleError:  # only one order is another one than the result's
+            assert pins["order"] == 1 and [k for k in order[:-1] if k != len(shape) - 1] == sorted(k for k in order[:-1] if k != len(shape) - 1)
+            continue
+        rd.build(scheduled)(x, y)
+        np.testing.assert_array_equal(y, x.transpose(order) * 2)
+
+
+@pytest.mark.parametrize("shape, staged", [((56, 121, 15, 19), 1), ((56, 12, 15, 19), 0), ((64, 300, 300), 0)])
+def test_rows_in_many_pages_are_written_in_turn(shape: tuple, staged: int) -> None:
+    """Where the result is larger than the second-level cache, and the rows of a tile are a page apart or more."""
+    order = (3, 2, 1, 0) if len(shape) == 4 else (0, 2, 1)
+    scheduled, _ = schedule_program(_permuted(shape, order), Target("sapphirerapids"))
+    assert sum(b.scope == "global" for b in scheduled.root_block.alloc_buffers) == staged
 
 
 def test_symbolic_sizes() -> None:

@@ -32,7 +32,7 @@ def test_it_is_expected_to_take_what_its_schedule_takes(channels, size, tile, ma
     target = Target(machine)
     found = next(a for a in choose(winograd(channels, size, tile, target.lanes("float32")), target, (1, 2)) if a.fits)
     assert found.name == "winograd"
-    assert 0.8 < found.expected / expected_cycles(found.applied.func, target, cores=1) < 1.25  # the table counts every condition of a tile's padding
+    assert 0.8 < found.expected / expected_cycles(found.applied.func, target, cores=1) < 1.3  # the table counts every condition of a tile's padding
 
 
 @pytest.mark.parametrize(("channels", "results", "size", "tile", "cores"), [(512, 32, 28, 4, 2), (512, 32, 7, 2, 2), (256, 96, 14, 2, 2), (128, 128, 14, 2, 8)])

@@ -32,7 +32,7 @@ _UNKNOWN_PROCESSOR = re.compile(r"'(.+)' is not a recognized processor")
 _UNKNOWN_FEATURE = re.compile(r"'\+(.+)' is not a recognized feature")
 _NAME = re.compile(r"^  (\S+) +- ", re.MULTILINE)  # in the list that LLVM gives for help
 PIPELINES = ("light", "full", "loops", "none")
-_LONG = 500_000  # characters of a host function from which on registers are allocated fast: allocating them well takes more than linear time
+_LONG = 100_000  # characters of a host function from which on registers are allocated fast: allocating them well takes more than linear time
 _OPTIONS = ("--lsr-insns-cost=0",)  # addresses in loops: by registers first, as for most targets; a pointer for each load saves instructions, but spills
 _PLAIN_ADDRESSES = "--disable-lsr"  # for WebAssembly: pointers that LLVM's loop strength reduction makes lose the offsets that loads and stores can add
 _EMITTING = threading.Lock()

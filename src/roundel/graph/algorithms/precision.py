@@ -22,7 +22,7 @@ from ...ops.dims import shape_text, static
 from ...passes import pass_
 from ...strategy.match.dot_product import fastest_group
 from ...target import Target
-from ..expectations import Expectations, is_clearly_faster, stand_in
+from ..expectations import CLEARLY, Expectations, is_clearly_faster, stand_in
 from ..rewriter import GraphRewriter, is_call
 from .narrow_weights import rounded_constant
 
@@ -45,6 +45,15 @@ def factors(target: Target) -> str:
     wanted = options.get("precision")
     kinds = NARROW if wanted == AUTO else [k for k in NARROW if k == wanted]
     return next((k for k in kinds if fastest_group(target, (k, k, PLAIN))), PLAIN)
+
+
+def preferred(kinds: Mapping[str, Later | str], kind: str, margin: float = CLEARLY) -> str:
+    """What factors become if nobody asks for something else at their node: of the type ``kind`` where they can be; with ``auto`` but where that is
+    expected to take so many times as long, as with few columns for which all of the data are rounded."""
+    plain, narrow = kinds[NAMES[PLAIN]], kinds[NAMES[kind]]
+    if isinstance(plain, str) or isinstance(narrow, str):
+        return NAMES[PLAIN]
+    return NAMES[PLAIN if options.get("precision") == AUTO and is_clearly_faster(plain.cycles, narrow.cycles, margin) else kind]
 
 
 def group_of(kind: str, target: Target) -> int:
@@ -75,17 +84,12 @@ class _Products(GraphRewriter):
         k, n = (static(x) or 0 for x in weight.sinfo.shape)
         if why_not := self._why_not(k, n):
             kinds[NAMES[self.kind]] = why_not
-        preferred = NAMES[PLAIN if why_not or (options.get("precision") == AUTO and self.loses(kinds)) else self.kind]
         subject = f"factors of matmul {shape_text(data.sinfo.shape)} by {shape_text(weight.sinfo.shape)}"
-        if self.choosing.decide(self.site, subject, kinds, preferred, of=call) == NAMES[PLAIN]:
+        if self.choosing.decide(self.site, subject, kinds, preferred(kinds, self.kind), of=call) == NAMES[PLAIN]:
             return call
         if data not in self.narrowed:
             self.narrowed[data] = self.emit(make("astype", data, dtype=self.kind))
         return make("matmul", self.narrowed[data], narrow_constant(weight, self.kind), out_dtype=PLAIN)
-
-    def loses(self, kinds: Mapping[str, Later]) -> bool:
-        """Whether to round factors is expected to take clearly longer than it saves, as with few columns for which all of the data are rounded."""
-        return is_clearly_faster(kinds[NAMES[PLAIN]].cycles, kinds[NAMES[self.kind]].cycles)
 
     def cycles(self, data: Any, weight: Any, kind: str) -> float:
         """What a product of factors of a type is expected to take, with what rounds its data."""

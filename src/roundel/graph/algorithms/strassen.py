@@ -42,8 +42,9 @@ PLAIN, STRASSEN = "plain", "strassen"  # the algorithms
 NO_POWERS = "the columns of its matrix differ too much in size, or are not finite"
 KERNELS_MORE = 2      # than the plain product is
 TILE = PAIRS          # pairs of rows, where their number is symbolic
-MOST_ROWS = 512       # it must pay from some number of rows up to this one
-VARIANT = 1.05        # times as fast it must be, at least, where it is a variant beside plain products, for which the matrices become twice as large
+MOST_ROWS = 256       # it must pay from some number of rows up to this one: for fewer, larger matrices are of no use, and few models always have more
+LARGER = 1.015        # times as fast it must be, at least, for a matrix that becomes 7/4 as large: files grow, and whoever loads or sends them waits
+VARIANT = 1.05        # ... where it is a variant beside plain products, for which the matrices become twice as large
 
 
 @pass_("strassen")
@@ -267,12 +268,12 @@ def product_of(call: graph.GraphExpr) -> Product | None:
     return Product(tuple(batch), rows, *weight.data.shape, weight)
 
 
-def pays(found: Product, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int = 0, times: float = 1.0) -> bool:
+def pays(found: Product, expectations: Expectations, batch: tuple[int, ...], rows: int, tile: int = 0, times: float = LARGER) -> bool:
     """Whether a product with ``batch`` matrices of ``rows`` is expected to run so many ``times`` as fast, or more, in seven parts, whose pairs of rows come in
-    whole tiles of ``tile``."""
+    whole tiles of ``tile``; where these read the matrix as it is stored, any gain is enough."""
     algorithms = found.algorithms(expectations, batch, rows, tile)
     plain, parts = algorithms[PLAIN], algorithms[STRASSEN]
-    return isinstance(plain, float) and isinstance(parts, float) and parts * times < plain
+    return isinstance(plain, float) and isinstance(parts, float) and parts * (1.0 if found.narrow else times) < plain
 
 
 def _factors_of_data(pairs: int, inner: int) -> int:

@@ -27,6 +27,8 @@ def decompose_batch_norm(mod: IRModule) -> IRModule:
 def _batch_norm(m: Match) -> Any:
     call = m.call(next(p for p in m.captured if getattr(p, "name", "") == "nn.batch_norm"))
     attrs, info = call.attrs, m[x].sinfo
+    if attrs["training"]:  # by the statistics of the batch
+        return None
     axis = int(attrs.get("axis", 1)) % info.ndim
     shape = graph.ShapeExpr(tuple(info.shape[axis] if i == axis else tir.index_const(1) for i in range(info.ndim)))
     eps = graph.Constant.of(np.asarray(attrs.get("epsilon", 1e-5), m[var].sinfo.dtype.numpy))

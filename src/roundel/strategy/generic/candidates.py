@@ -22,7 +22,7 @@ from ...ir.errors import ScheduleError
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
 from ..cost import cycles
-from ..match.accesses import Access
+from ..match.accesses import Access, conditional
 from ..nest import Operand
 from ..statements import LANES, PARTS, UNROLLED, Loop, Statement, Touch, in_parts, in_registers, statement_of
 from .nests import Decisions
@@ -38,7 +38,10 @@ FEW_STEPS = 8           # so many may all be written out
 MOST_WRITTEN_OUT = 128  # accumulations in the body of the innermost loop
 MOST_AXES = 2           # axes for lanes along which the result is not contiguous
 MOST_ROWS = 3           # axes for rows, the longest
-FAVOURITES = 3          # structures whose order of loops is looked into
+FAVOURITES = 3          # structures whose order of loops is looked into; NEAR times the best of a structure a tile's is
+NEAR = 1.5
+WIDE, FAR = 2.5, 2.0    # to be measured: times the best of all up to which a structure's is, and times its best up to which a tile's
+MOST_STRAIGHT = 512     # accumulations that are written out where all of several axes are
 TURNS = 8               # uses of each element from which on a turned copy may pay
 
 
@@ -53,22 +56,23 @@ class Structure:
     turned: int
 
 
-def candidates(stage: Stage, target: Target, constants: tuple[Any, ...] = ()) -> Candidates | None:
+def candidates(stage: Stage, target: Target, constants: tuple[Any, ...] = (), to_measure: bool = False) -> Candidates | None:
     """The best tiles of all structures, each under every order of its loops; None where there is no axis for vectors.
-    ``constants``: buffers that may be laid out ahead of time."""
+    ``constants``: buffers that may be laid out ahead of time. ``to_measure``: also those that the model of the target expects less of."""
     model = _Model(stage, target, constants)
-    first = [(s, t, model.cycles(s, t)) for s in structures(stage, target) for t in [tiles(stage, s, target)] if len(t["vectors"])]
+    first = [(s, t, model.cycles(s, t)) for s in structures(stage, target, constants if to_measure else ())
+             for t in [tiles(stage, s, target)] if len(t["vectors"])]
     if not first:
         return None
     first.sort(key=lambda x: float(x[2].min()))
     columns: dict[str, list[np.ndarray]] = {name: [] for name in NAMES}
     expected: list[np.ndarray] = []
     for rank, (s, t, known) in enumerate(first):
-        more = [t | {"inner": np.full_like(t["rows"], stage.reduce[-1]), "unroll": np.ones_like(t["rows"]), "sweep": np.ones_like(t["rows"])}]
+        more = [t | {n: np.full_like(t["rows"], v) for n, v in (("inner", stage.reduce[-1]), ("unroll", 1), ("sweep", 1), ("straight", 0))}]
         found = [known]
-        if rank < FAVOURITES:
-            near = known <= 1.5 * known.min()
-            more, found = _orders(stage, s, {n: x[near] for n, x in t.items()}, model)
+        if rank < FAVOURITES or (to_measure and known.min() <= WIDE * first[0][2].min()):
+            near = known <= (FAR if to_measure else NEAR) * known.min()
+            more, found = _orders(stage, s, {n: x[near] for n, x in t.items()}, model, to_measure)
         for table, cost in zip(more, found, strict=True):
             full = table | {n: np.full_like(table["rows"], getattr(s, n)) for n in ("vector", "lanes", "row", "beside", "turned")}
             for name in NAMES:
@@ -77,18 +81,35 @@ def candidates(stage: Stage, target: Target, constants: tuple[Any, ...] = ()) ->
     return Candidates({n: np.concatenate(c) for n, c in columns.items()}, np.concatenate(expected))
 
 
-def _orders(stage: Stage, s: Structure, t: Columns, model: _Model) -> tuple[list[Any], list[Any]]:
+def _orders(stage: Stage, s: Structure, t: Columns, model: _Model, to_measure: bool) -> tuple[list[Any], list[Any]]:
     """Tiles under each order of the loops; those that differ in numbers only are judged at once."""
     tables, costs = [], []
     bodies = t["rows"] * t["vectors"] * t["others"]
     for inner, sweep in itertools.product(_inner(stage), (1, 0)):
-        fitting = {n: np.flatnonzero((bodies * n <= MOST_WRITTEN_OUT) | (n == 1)) for n in _steps(stage, inner, model.target)}
-        rows = np.concatenate(list(fitting.values()))
-        unroll = np.repeat(list(fitting), [len(found) for found in fitting.values()])
-        table = {n: x[rows] for n, x in t.items()} | {"unroll": unroll}
-        tables.append(table | {n: np.full_like(unroll, v) for n, v in (("inner", inner), ("sweep", sweep))})
-        costs.append(model.cycles(s, table, inner, unroll, sweep))
+        for straight, written in _straight(stage, inner, s) if to_measure else [(0, 1)]:
+            most = MOST_STRAIGHT if straight else MOST_WRITTEN_OUT
+            fitting = {n: np.flatnonzero((bodies * n * written <= most) | (n * written == 1)) for n in _steps(stage, inner, model.target)}
+            rows = np.concatenate(list(fitting.values()))
+            unroll = np.repeat(list(fitting), [len(found) for found in fitting.values()])
+            if not len(rows):
+                continue
+            table = {n: x[rows] for n, x in t.items()} | {"unroll": unroll}
+            tables.append(table | {n: np.full_like(unroll, v) for n, v in (("inner", inner), ("sweep", sweep), ("straight", straight))})
+            costs.append(model.cycles(s, table, inner, unroll, sweep, straight))
     return tables, costs
+
+
+def _straight(stage: Stage, inner: int, s: Structure) -> list[tuple[int, int]]:
+    """How many axes beside the innermost may be written out, and the steps that they have."""
+    found, written = [(0, 1)], 1
+    others = [k for k in stage.reduce if k != inner]
+    for count, axis in enumerate(reversed(others), 1):
+        written *= stage.extents[axis]
+        if s.vector in stage.reduce or stage.extents[axis] > FEW_STEPS or not isinstance(stage.axes[axis].dom.extent, tir.IntImm):
+            break
+        if stage.extents[axis] > 1:
+            found.append((count, written))
+    return found
 
 
 def _steps(stage: Stage, inner: int, target: Target) -> list[int]:
@@ -103,8 +124,9 @@ def _inner(stage: Stage) -> list[int]:
     return long[-3:] or [stage.reduce[-1]]
 
 
-def structures(stage: Stage, target: Target) -> Iterator[Structure]:
-    """Axes for lanes: those along which the result is contiguous, and, if there are none, the others; any two others beside them."""
+def structures(stage: Stage, target: Target, constants: tuple[Any, ...] = ()) -> Iterator[Structure]:
+    """Axes for lanes: those along which the result is contiguous, and, if there are none, the others; any two others beside them. Of ``constants`` also
+    those may be laid out in panels that lie side by side along the lanes."""
     long = [k for k in stage.spatial if stage.extents[k] > 1]
     steps = math.prod(stage.extents[k] for k in stage.reduce)
     side_by_side = [k for k in long if stage.step(stage.store, k) == 1]
@@ -113,7 +135,7 @@ def structures(stage: Stage, target: Target) -> Iterator[Structure]:
         for lanes in _lanes(stage, vector, target):
             rows = sorted((k for k in long if k != vector), key=lambda k: -stage.extents[k])[:MOST_ROWS]
             for row, beside in [(-1, -1), *((r, -1) for r in rows), *itertools.permutations(rows, 2)]:
-                for turned in (0, 1) if stage.turnable(vector) else (0,):
+                for turned in (n for n in (0, 1, 2) if not n or len(stage.panelled(vector, n, constants)) > len(stage.panelled(vector, n - 1, constants))):
                     yield Structure(vector, lanes, row, beside, turned)
     last = stage.reduce[-1]
     lanes = _lanes(stage, last, target)[0]
@@ -132,7 +154,7 @@ def sample(stage: Stage, target: Target, rng: random.Random) -> dict[str, int]:
     inner = rng.choice(_inner(stage))
     unroll = rng.choice(_steps(stage, inner, target))
     tile = {n: int(column[k]) for n, column in t.items()}
-    return {**{f.name: getattr(s, f.name) for f in fields(s)}, **tile, "inner": inner, "unroll": unroll, "sweep": rng.randrange(2)}
+    return {**{f.name: getattr(s, f.name) for f in fields(s)}, **tile, "inner": inner, "unroll": unroll, "sweep": rng.randrange(2), "straight": 0}
 
 
 def _lanes(stage: Stage, axis: int, target: Target) -> list[int]:
@@ -160,14 +182,31 @@ def tiles(stage: Stage, s: Structure, target: Target) -> Columns:
     others = [n for n in OTHERS if n <= stage.extents[s.beside]] if s.beside >= 0 else [1]
     wide = max(1, -(-s.lanes * stage.store.buffer.dtype.storage_bits // (8 * target.vector_bytes)))
 
+    operands = [a for a in stage.loads if a.buffer is not stage.store.buffer]
+
     def fits(t: Columns) -> np.ndarray:
         kept = t["rows"] * t["others"] * t["vectors"]
-        return ((kept + t["vectors"] + 1) * wide <= target.vector_registers) | (kept == 1)
+        waiting = sum(np.where(_moves(stage, a, s.row, t["rows"]), 0, _values(stage, a, s, t)) for a in operands)
+        return ((kept + np.maximum(waiting, t["vectors"]) + 1) * wide <= target.vector_registers) | (kept == 1)
 
     side_by_side = CHAINS if s.vector in stage.reduce else range(1, most + 1)
     groups = [n for n in (alike(stage, a, s) for a in stage.loads) if n > 1]
     vectors = [n for n in side_by_side if n <= most and not any(g % (n * s.lanes) for g in groups)]
     return combinations({"vectors": vectors, "rows": rows, "others": others}, fits)
+
+
+def _values(stage: Stage, access: Access, s: Structure, t: Columns) -> Any:
+    """Registers of what an operand gives in one step: where it is the same for all rows of a tile, it is kept from row to row."""
+    beside = np.where(_moves(stage, access, s.beside, t["others"]), t["others"], 1)
+    return beside * (t["vectors"] if stage.depends(access, s.vector) else 1)
+
+
+def _moves(stage: Stage, access: Access, axis: int, size: np.ndarray) -> Any:
+    """Whether an operand moves along an axis inside of a tile of that size: not where the tile is inside of a group that loads one element."""
+    if axis < 0 or not stage.depends(access, axis):
+        return False
+    group = access.alike(stage.axes[axis].var)
+    return (size > 1) & ((group <= 1) | (group % size > 0))
 
 
 class _Model:
@@ -177,7 +216,7 @@ class _Model:
         self.stage, self.target, self.constants = stage, target, constants
         self.made: dict[tuple[int, int, int], Statement] = {}
 
-    def cycles(self, s: Structure, t: Columns, inner: int = -1, unroll: np.ndarray | int = 1, sweep: int = 1) -> np.ndarray:
+    def cycles(self, s: Structure, t: Columns, inner: int = -1, unroll: np.ndarray | int = 1, sweep: int = 1, straight: int = 0) -> np.ndarray:
         """Of the whole reduction."""
         if s.vector in self.stage.reduce:
             return self._along(s, t)
@@ -189,8 +228,10 @@ class _Model:
         rows = [k for k in (s.row, s.beside) if k >= 0]
         columns = [s.vector]
         outside = [k for k in stage.spatial if k not in part] + ([*columns, *rows] if sweep else [*rows, *columns])
-        steps = [(k, extents[k]) for k in stage.reduce if k != inner] + [(inner, extents[inner] // unroll)]
-        loops = [Loop(k, count[k]) for k in outside] + [Loop(k, n) for k, n in steps]
+        others = [k for k in stage.reduce if k != inner]
+        looping = others[: len(others) - straight]
+        loops = [Loop(k, count[k]) for k in outside] + [Loop(k, extents[k]) for k in looping] + [Loop(inner, extents[inner] // unroll)]
+        loops += [Loop(k, extents[k], UNROLLED) for k in others[len(looping) :]]
         loops += [Loop(inner, unroll, UNROLLED), *(Loop(k, part[k], UNROLLED) for k in rows)]
         loops += [Loop(s.vector, t["vectors"], UNROLLED), Loop(s.vector, s.lanes, LANES)]
         statement = replace(self._statement(s), loops=tuple(loops), edges=1 * (extents[s.vector] % part[s.vector] > 0))
@@ -215,15 +256,16 @@ class _Model:
         """Cycles to turn operands."""
         if not s.turned:
             return 0.0
-        moved = [a for a in self.stage.turnable(s.vector) if a.buffer not in self.constants]
+        moved = [a for a in self.stage.panelled(s.vector, s.turned, self.constants) if a.buffer not in self.constants]
         return sum(self.target.move_cycles * math.prod(n.value if isinstance(n, tir.IntImm) else 128 for n in a.buffer.shape) for a in moved)
 
     def _statement(self, s: Structure) -> Statement:
         key = (s.vector, s.lanes, s.turned)
         if key not in self.made:
-            found = in_registers(statement_of(self.stage.info.block, s.vector, self.target))
+            has_guards = self.stage.axes[s.vector].var in conditional(self.stage.info)  # else loops are cut where they change
+            found = in_registers(statement_of(self.stage.info.block, s.vector, self.target, has_guards))
             plain = replace(found, touches=tuple(self._broadcast(t, s) for t in found.touches))
-            turned = self.stage.turnable(s.vector) if s.turned else ()
+            turned = self.stage.panelled(s.vector, s.turned, self.constants)
             self.made[key] = replace(plain, touches=tuple(self._touch(t, turned, s) for t in plain.touches))
         return self.made[key]
 

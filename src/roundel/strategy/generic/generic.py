@@ -21,42 +21,63 @@ from ...target import Target
 from ..candidates import Candidates
 from ..match.accesses import BlockInfo, blocks_of
 from ..pointwise.elementwise import cycles_beside, schedule_spatial
+from ..pointwise.inline import inline_moves
 from ..program import Program, once_for_all
 from ..sketch import Applied, Sketch, rule
+from ..window.borders import pads
 from .candidates import NAMES, candidates
 from .nests import Decisions, schedule_nest
+from .rare import is_open, rare_where_used
 from .stage import Stage
 
 
 @rule
 def generic(program: Program) -> Iterator[Sketch]:
     """Fits programs of plain blocks, some of them reductions, each with an axis for vectors."""
-    if not program.reductions or not program.is_plain:
-        return
-    start = program.with_cheap_inlined
-    tables = tables_of(start, program.target)
+    if program.reductions and program.is_plain:
+        yield from _sketches("generic", rare_where_used(program.with_cheap_inlined, program.target), program.target)
+
+
+@rule
+def generic_padding(program: Program) -> Iterator[Sketch]:
+    """Fits those among them in which a reduction alone reads what is padded: the padding is not stored, but becomes conditions on the loops over the
+    window. The model does not see what the cut loops cost, so this sketch is for measurements."""
+    if program.reductions and program.is_plain and any(pads(i) for i in program.blocks):
+        start = program.with_cheap_inlined.fork(seed=0)
+        inline_moves(start, [i.name for i in blocks_of(start.func) if pads(i) and len(start.get_consumers(start.get_block(i.name))) == 1])
+        if len(blocks_of(start.func)) < len(blocks_of(program.with_cheap_inlined.func)):
+            yield from _sketches("generic_padding", start, program.target)
+
+
+def _sketches(name: str, start: Schedule, target: Target) -> Iterator[Sketch]:
+    tables = tables_of(start, target)
     if tables is not None:
-        parts = tuple(Candidates({named(block, n, tables): c for n, c in t.columns.items()}, t.cycles) for block, t in tables.items())
-        beside = partial(cycles_beside, start, program.target)
-        yield Sketch("generic", start, partial(_scheduled, target=program.target), joined(tables), beside, parts)
+        beside = partial(cycles_beside, start, target)
+        yield Sketch(name, start, partial(_scheduled, target=target), joined(tables), beside, partial(_to_measure, start, target))
+
+
+def _to_measure(start: Schedule, target: Target) -> tuple[Candidates, ...]:
+    """Of each reduction what is worth a measurement."""
+    tables = tables_of(start, target, to_measure=True) or {}
+    return tuple(Candidates({named(block, n, tables): c for n, c in t.columns.items()}, t.cycles) for block, t in tables.items())
 
 
 def _scheduled(sch: Schedule, choice: dict[str, int], target: Target) -> Applied:
     return Applied(sch, schedule(sch, choice, target), choice)
 
 
-def tables_of(sch: Schedule, target: Target) -> dict[str, Candidates] | None:
+def tables_of(sch: Schedule, target: Target, to_measure: bool = False) -> dict[str, Candidates] | None:
     """The candidates of each reduction, by its name; None where one has none."""
     params = sch.func.buffer_params
     fixed = tuple(params[k] for k in sch.func.attrs.get("constant_params", ()))
-    tables = {i.name: _table(Stage(i), target, fixed) for i in blocks_of(sch.func) if i.reduce}
-    return None if None in tables.values() else tables  # type: ignore[return-value]
+    tables = {i.name: _table(Stage(i), target, fixed, to_measure) for i in blocks_of(sch.func) if i.reduce and is_open(sch, i)}
+    return None if not tables or None in tables.values() else tables  # type: ignore[return-value]
 
 
-def _table(stage: Stage, target: Target, constants: tuple[tir.Buffer, ...]) -> Candidates | None:
+def _table(stage: Stage, target: Target, constants: tuple[tir.Buffer, ...], to_measure: bool) -> Candidates | None:
     """The candidates of a reduction, which are those of every equal one, whatever its results go into."""
     fixed = tuple(a.buffer in constants for a in stage.loads)
-    return once_for_all((structural_digest(stage.info.block), fixed, target), lambda: candidates(stage, target, constants))
+    return once_for_all((structural_digest(stage.info.block), fixed, target, to_measure), lambda: candidates(stage, target, constants, to_measure))
 
 
 def joined(tables: dict[str, Candidates]) -> Candidates:
@@ -81,11 +102,11 @@ def schedule(sch: Schedule, choice: dict[str, int], target: Target) -> dict[int,
     """All nests of a program; the layouts that are wanted for constants."""
     constants = tuple(sch.func.attrs.get("constant_params", ()))
     infos = blocks_of(sch.func)
-    stages = {i.name: i for i in infos if i.reduce}
+    stages = {i.name: i for i in infos if i.reduce and is_open(sch, i)}
     spatial = [i.name for i in infos if not i.reduce]
     layouts: dict[int, tir.IndexMap] = {}
     for name in stages:
-        chosen = Decisions(**{n: choice[named(name, n, stages)] for n in NAMES})  # type: ignore[arg-type]
+        chosen = Decisions(**{n: choice[own] for n in NAMES if (own := named(name, n, stages)) in choice})  # type: ignore[arg-type]
         layouts |= schedule_nest(sch, Stage(BlockInfo(sch.get(sch.get_block(name)))), chosen, target, constants)
     for name in spatial:
         block = sch.get_block(name)

@@ -24,6 +24,7 @@ from ..parallelism import loop_extent, parallelize
 from ..product.contraction import store_of
 from ..product.register_tile import in_vectors
 from ..reduction.rows import in_vectors as in_vectors_of_a_row
+from ..window.borders import skip_border
 from .stage import Stage
 
 
@@ -32,7 +33,9 @@ class Decisions:
     """Of one reduction; axes by position. ``vector``: the axis whose neighbours are lanes; ``vectors``: of them in a tile; ``lanes``: elements
     of a vector. ``row``, ``rows``: another axis in the tile and its part (axis -1: none); ``beside``, ``others``: a third one. ``inner``: the
     reduction axis that runs innermost; ``unroll``: steps of it that are written out; ``sweep``: 1 where the tiles of the row axis follow
-    each other, 0 where those of the vector axis do; ``turned``: whether operands that are strided along the vector axis are copied."""
+    each other, 0 where those of the vector axis do; ``turned``: whether operands that are strided along the vector axis are copied
+    (2: and constants that are not are laid out in panels); ``straight``: how many
+    other axes of the reduction, from the innermost, are written out, so that windows that overlap along several axes share what they load."""
 
     vector: int
     vectors: int
@@ -45,6 +48,7 @@ class Decisions:
     unroll: int
     sweep: int
     turned: int
+    straight: int = 0
 
 
 def schedule_nest(sch: Schedule, stage: Stage, d: Decisions, target: Target, constants: tuple[int, ...]) -> dict[int, tir.IndexMap]:
@@ -73,30 +77,36 @@ def schedule_nest(sch: Schedule, stage: Stage, d: Decisions, target: Target, con
     rows = [outer[k] for k in (d.row, d.beside) if k >= 0]
     columns = [tiles] if tiles is not None else []
     outside += [*columns, *rows] if d.sweep else [*rows, *columns]
-    reduce = [loops[k] for k in stage.reduce if k != d.inner] + [loops[d.inner]]
-    step = None
+    others = [k for k in stage.reduce if k != d.inner]
+    looping, last = others[: len(others) - d.straight], loops[d.inner]
+    steps = [loops[k] for k in others[len(looping) :]]
     if d.unroll > 1:
-        reduce[-1], step = sch.split(reduce[-1], [None, d.unroll])
+        last, step = sch.split(last, [None, d.unroll])
+        steps.append(step)
+    reduce = [*(loops[k] for k in looping), last, *steps]
     tile = [*inside, *([vectors] if vectors is not None else [])]
-    sch.reorder(*outside, *reduce, *([step] if step is not None else []), *tile, lanes)
+    sch.reorder(*outside, *reduce, *tile, lanes)
     if outside:
         sch.reverse_compute_at(epilogue, outside[-1])
     depth = len(outside)
-    at = step if step is not None else reduce[-1]
+    at = reduce[-1]
     copies = []
     if outside and d.rows * d.others > 1:
         for buffer in operands:
             copies.append(_in_registers(sch, block, buffer, at))
     init = sch.decompose_reduction(block, reduce[0])
+    if any(loop_extent(sch, x) != 1 for x in reduce[: len(looping) + 1]):
+        whole = [d.inner] if d.unroll == 1 else []  # a loop over all of an axis
+        skip_border(sch, block, stage.info, {stage.axes[k]: loops[k] for k in (*looping, *whole)})
     in_vectors(sch, init, depth, d.lanes)
     _in_order(sch, stage, d, epilogue, depth)
     in_vectors(sch, epilogue, depth, d.lanes)
-    for loop in (*tile, *([step] if step is not None else [])):
+    for loop in (*tile, *steps):
         sch.unroll(loop)
     sch.vectorize(lanes)
     for copy in copies:
         if copy is not None:
-            in_vectors(sch, copy, depth + len(reduce) + (step is not None), d.lanes)
+            in_vectors(sch, copy, depth + len(reduce), d.lanes)
     _in_parallel(sch, outside, cycles_of_tile(stage, d), target, bool(columns) and not d.sweep)
     return layouts
 
@@ -152,7 +162,7 @@ def cycles_of_tile(stage: Stage, d: Decisions) -> float:
     steps = 1.0
     for k in stage.reduce:
         steps *= stage.extents[k]
-    return steps * d.vectors * d.rows * d.others * max(stage.info.cost / 2, 0.5)
+    return steps * d.vectors * d.rows * d.others * max(stage.info.cost / 4, 0.25)
 
 
 def _symbolic(stage: Stage, axis: int) -> bool:
@@ -194,7 +204,7 @@ def _turn(sch: Schedule, stage: Stage, d: Decisions, target: Target, constants: 
     width = d.vectors * d.lanes
     var = stage.axes[d.vector].var
     params, layouts = sch.func.buffer_params, {}
-    for access in stage.turnable(d.vector):
+    for access in stage.panelled(d.vector, d.turned, [params[k] for k in constants]):
         block = sch.get_block(stage.info.name)
         at = next(k for k, i in enumerate(access.indices) if i is var)
         others = sorted((k for k in range(len(access.indices)) if k != at), key=partial(_rank, stage, access, d))

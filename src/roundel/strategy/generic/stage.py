@@ -7,6 +7,7 @@ of operands are scheduled alike.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import cached_property
 
 from ...ir import tir
@@ -81,6 +82,12 @@ class Stage:
     def turnable(self, axis: int) -> tuple[Access, ...]:
         """Operands that neighbours along an axis would have to gather, but for a copy in which they lie side by side."""
         return tuple(a for a in self.loads if self.step(a, axis) not in (0, 1) and self.can_be_turned(a, axis))
+
+    def panelled(self, axis: int, turned: int, constants: Container[tir.Buffer]) -> tuple[Access, ...]:
+        """Operands that are laid out in panels: none, those that would be gathered (1), or also constants whose neighbours lie side by side, but whose rows
+        lie far apart (2)."""
+        far = [a for a in self.loads if a.buffer in constants and self.step(a, axis) == 1 and len(a.indices) > 1 and self.can_be_turned(a, axis)]
+        return (*(self.turnable(axis) if turned else ()), *(far if turned == 2 else ()))
 
 
 def _step(access: Access, var: tir.Var) -> int | None:

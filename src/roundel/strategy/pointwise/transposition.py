@@ -10,16 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from ...ir import tir
 from ...ir.dataclass import dataclass
 from ...schedule.schedule import Schedule
 from ...target import Target
-from ..match.accesses import Access, BlockInfo, blocks_of, conditional, product
+from ..candidates import Candidates, combinations
+from ..cost import traffic, traffic_cycles
+from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, product
 from ..parallelism import parallelize
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from ..statements import LANES as IN_VECTORS
+from ..statements import UNROLLED, Loop, statement_of
 from .elementwise import MOVES
 
 TYPES = tuple(f"{kind}{bits}" for kind in ("float", "int", "uint") for bits in (8, 16, 32, 64) if (kind, bits) != ("float", 8)) + ("bfloat16",)
@@ -37,6 +44,11 @@ class Transposed:
     operand: Access
     write: int
     read: int
+
+    @property
+    def result_bits(self) -> int:
+        """Of an element of the result."""
+        return self.info.stores[0].buffer.dtype.storage_bits
 
     def extent(self, axis: int) -> tir.Expr:
         """The extent of an axis of the block."""
@@ -61,11 +73,13 @@ def transposition(program: Program) -> Iterator[Sketch]:
     if found is None or not lanes:
         return
 
-    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
-        _schedule(sch, found, lanes, target)
-        return Applied(sch, decisions={"lanes": lanes[0]})
+    orders = _orders(found)
 
-    yield Sketch("transposition", start, scheduled)
+    def scheduled(sch: Schedule, choice: dict[str, int]) -> Applied:
+        _schedule(sch, found, lanes, orders[choice["order"]], bool(choice["staged"]), target)
+        return Applied(sch, decisions=choice | {"lanes": lanes[0]})
+
+    yield Sketch("transposition", start, scheduled, _candidates(found, lanes[0], orders, target))
 
 
 def find(info: BlockInfo) -> Transposed | None:
@@ -129,15 +143,67 @@ def sweeps_writes(t: Transposed, lanes: int, target: Target) -> bool:
     return lanes * t.operand.buffer.dtype.bits // 8 * 2 >= target.line_bytes
 
 
-def _schedule(sch: Schedule, t: Transposed, lanes: tuple[int, ...], target: Target) -> None:
+def _orders(t: Transposed) -> list[tuple[int, ...]]:
+    """In which order the axes outside of the tiles may be: as in the result, or, where that is another one, as in the operand."""
+    axes = t.info.block.iter_vars
+    written = tuple(k for k in range(len(axes)) if k not in (t.read, t.write))
+    places = {k: p for p, i in enumerate(t.operand.indices) for k in written if i is axes[k].var}
+    read = tuple(sorted(written, key=lambda k: places.get(k, -1)))  # the operand is the same along the others
+    long = lambda order: [k for k in order if extent_of(axes[k]) != 1]
+    return [written] if long(read) == long(written) else [written, read]
+
+
+def _candidates(t: Transposed, lanes: int, orders: Sequence[Sequence[int]], target: Target) -> Candidates:
+    """``order`` is one of the orders of the axes outside of the tiles; with ``staged`` what one iteration of these gives goes through memory that stays
+    near, and is written row by row. The order that brings the least into the caches is the first."""
+    ranked = sorted(range(len(orders)), key=lambda k: _moved(t, lanes, orders[k], target))
+    table = combinations({"staged": (1, 0) if _waits_for_pages(t, target) else (0, 1), "order": ranked}, lambda c: (c["staged"] == 0) | _may_stage(t, target))
+    return Candidates(table)
+
+
+def _may_stage(t: Transposed, target: Target) -> bool:
+    """Whether there are axes outside of the tiles, and what one iteration of these gives is little."""
+    return len(t.info.block.iter_vars) > 2 and math.prod(t.extents) * t.result_bits <= 8 * target.scattered_room * target.l2_bytes
+
+
+def _waits_for_pages(t: Transposed, target: Target) -> bool:
+    """Whether the rows that a tile writes lie in different pages, of a result that is larger than the second-level cache: lines of several pages that are
+    written in turns come one by one (of 56x121x15x19 numbers turned round, rows in turn took half the time)."""
+    step = t.info.stores[0].stride(t.info.block.iter_vars[t.read].var)
+    size = product([extent_of(a) for a in t.info.block.iter_vars], ASSUMED) * t.result_bits
+    return isinstance(step, int) and step * t.result_bits >= 8 * target.page_bytes and size > 8 * target.l2_bytes
+
+
+def _moved(t: Transposed, lanes: int, order: Sequence[int], target: Target) -> float:
+    """Cycles for what tiles of so many lanes bring into the caches in an order: tiles that follow each other finish the lines that they share, or come back
+    to them when these are gone."""
+    extent = lambda k: extent_of(t.info.block.iter_vars[k]) or ASSUMED
+    tiles = (t.read, t.write) if sweeps_writes(t, lanes, target) else (t.write, t.read)
+    loops = [*(Loop(k, extent(k)) for k in order), *(Loop(k, -(-extent(k) // lanes)) for k in tiles)]
+    tile = replace(statement_of(t.info.block, t.write, target), loops=(*loops, Loop(t.read, lanes, UNROLLED), Loop(t.write, lanes, IN_VECTORS)))
+    crossing = traffic(target, tile)
+    return 0.0 if crossing is None else float(sum(map(np.max, traffic_cycles(target, crossing))))
+
+
+def _schedule(sch: Schedule, t: Transposed, lanes: tuple[int, ...], order: Sequence[int], is_staged: bool, target: Target) -> None:
     block = sch.get_block(t.info.name)
     loops = sch.get_loops(block)
-    outer = [x for k, x in enumerate(loops) if k not in (t.read, t.write)]
+    outer = [loops[k] for k in order]
     count = beside(t, lanes[0], target)
     first, second = (t.read, t.write) if sweeps_writes(t, lanes[0], target) else (t.write, t.read)
     sch.reorder(*outer, loops[first], loops[second])
+    if is_staged:
+        _write_in_turn(sch, block, outer[-1], target)
     outermost, innermost = _in_tiles(sch, t, block, (loops[first], loops[second]), first == t.read, lanes, count)
     _parallel(sch, t, [*outer, outermost, innermost], lanes[0] ** 2 * count, target)
+
+
+def _write_in_turn(sch: Schedule, block: Any, outside: Any, target: Target) -> None:
+    """Make what one iteration of a loop gives in memory that stays near, and write it from there row by row."""
+    copy = sch.cache_write(block, 0, "global")
+    sch.reverse_compute_at(copy, outside)
+    _, lanes = sch.split(sch.get_loops(copy)[-1], [None, target.vector_bytes * 8 // sch.get(copy).writes[0].buffer.dtype.storage_bits])
+    sch.vectorize(lanes)
 
 
 def _in_tiles(sch: Schedule, t: Transposed, block: Any, loops: tuple[Any, Any], reads_first: bool, lanes: tuple[int, ...], count: int = 1) -> list[Any]:

@@ -25,6 +25,7 @@ from ..candidates import Candidates, Columns, combinations
 from ..cost import capacities, cycles, working
 from ..match.accesses import product
 from ..match.contraction import Contraction
+from ..nest import Operand
 from ..statements import ASSUMED, LANES, UNROLLED, Loop, Operation, Statement, in_registers, statement_of
 from .panels import shared_half, shared_tile
 from .reduction_blocks import streams_blocks
@@ -165,7 +166,7 @@ def _cycles(c: Contraction, target: Target, t: Columns, row: int) -> Any:
         step = replace(given, edges=_is_cut(c, t))
         return cycles(target, replace(step, loops=loops), pieces=[replace(step, loops=x) for x in pieces])
 
-    given = _statement(c, target, not c.is_data)
+    given = _statement(c, target, not c.is_data and c.vector.buffer.ndim == len(c.reduce) + len(c.columns) + 1)  # (of a batch none is)
     spent = product_of(given)
     if "copied" in t:
         spent = np.where(t["copied"], product_of(_statement(c, target, True)) + cycles(target, _copy(c, t, given)), spent)
@@ -179,8 +180,15 @@ def _cycles(c: Contraction, target: Target, t: Columns, row: int) -> Any:
 def _statement(c: Contraction, target: Target, is_packed: bool) -> Statement:
     """A step of the reduction, without its loops."""
     found = in_registers(statement_of(c.info.block, c.vector_axis, target, has_guards=False))
-    panels = lambda x: replace(x, operand=replace(x.operand, constant=not c.is_data, is_packed=is_packed))
+    panels = lambda x: replace(x, operand=_in_panels(x.operand, c, target, is_packed))
     return replace(found, touches=tuple(panels(x) if x.buffer is c.vector.buffer else x for x in found.touches))
+
+
+def _in_panels(operand: Operand, c: Contraction, target: Target, is_packed: bool) -> Operand:
+    """The vector operand as it lies in memory: panels are whole, so where tiles reach beyond the columns, so does it."""
+    beyond = MOST_VECTORS * target.vector_bytes if is_packed and c.extent(c.vector_axis) is not None else 0
+    sides = tuple((n + beyond if steps and n > 1 and c.vector_axis in steps else n, steps) for n, steps in operand.sides)
+    return replace(operand, sides=sides, constant=not c.is_data, is_packed=is_packed)
 
 
 def _adding(c: Contraction, given: Statement, around: tuple[Loop, ...], target: Target) -> Any:

@@ -39,7 +39,7 @@ from .register_tile import in_vectors
 UNPACKED = 3.0        # instructions that make a vector of numbers of words: shift, mask, convert
 MOST_WRITTEN = 64     # multiply-adds of a word that are written out
 MOST_ROWS, MOST_VECTORS = 8, 4
-FETCHED_LINES = 16    # ahead of the words that are unpacked: hardware prefetchers begin anew at each page and follow one stream
+FETCHED_TIMES = 2     # as far ahead as other fetches are words that are unpacked: 16 lines ahead read 16 GB/s where 64 read 19.1 and 128 read 19.4
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _few_rows(sch: Schedule, p: Packed, unpack: Any, groups: Any, total: Any, re
     sch.compute_at(groups, group, preserve_unit_loops=True)
     sch.set_scope(groups, 0, "local")
     depth = len(outside) + 1
-    _in_groups(sch, p, groups, unpack, depth, choice, in_registers=True, ahead=FETCHED_LINES * target.line_bytes)
+    _in_groups(sch, p, groups, unpack, depth, choice, in_registers=True, ahead=FETCHED_TIMES * target.ahead_bytes)
     for block in (sch.decompose_reduction(total, group), result):
         in_vectors(sch, block, len(outside), lanes)
     for loop in (of_tile, vectors):

@@ -19,7 +19,7 @@ from ...ir.dataclass import dataclass
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..cost import cycles, rows_in_cache
-from ..nest import Operand
+from ..nest import Operand, differs
 from ..statements import LANES, UNROLLED, Column, Loop, Operation, Statement, Touch
 
 MAX_VECTORS = 4
@@ -36,26 +36,32 @@ class Tile:
     lanes: int
 
 
-def product_cycles(target: Target, extent: Column, rows: Column, vectors: Column, lanes: int, row_bytes: int | None = None, steps: int = STEPS) -> Column:
+def product_cycles(target: Target, extent: Column, rows: Column, vectors: Column, lanes: int, row_bytes: int | None = None, steps: int = STEPS,
+                   around: tuple[Column, Column, int] = (PANELS, 1, 1)) -> Column:
     """Cycles of one step of a reduction, which has ``steps``, for all of ``extent`` rows and one vector of columns, in tiles whose panels are packed.
-    ``row_bytes``: from one row of the broadcast operand to the next."""
+    ``row_bytes``: from one row of the broadcast operand to the next; ``around``: panels, blocks of rows that go over each of them, products of
+    matrices one after another for each."""
+    panels, blocks, matrices = around
     line, pitch = target.line_bytes, (row_bytes or 4 * steps) // 4
-    row, column, step = "row", "column", "step"
-    left = Operand(((int(np.max(extent)), {row: 1}), (pitch, {step: 1})), 4.0, line)
-    right = Operand(((steps, {step: 1}), (PANELS * MAX_VECTORS * lanes, {column: 1})), 4.0, line, is_packed=True)
-    made = Operand(((int(np.max(extent)), {row: 1}), (PANELS * MAX_VECTORS * lanes, {column: 1})), 4.0, line)
+    panel, block, matrix, row, column, step = "panel", "block", "matrix", "row", "column", "step"
+    highest, widest = int(np.max(extent)), MAX_VECTORS * lanes
+    own, rest_of_row = (matrices, {matrix: 1}), (pitch, {step: 1})
+    left = Operand((own, (int(np.max(blocks)), {block: 1}), (highest, {row: 1}), rest_of_row), 4.0, line)
+    right = Operand(((int(np.max(panels)), {panel: 1}), own, (steps, {step: 1}), (widest, {column: 1})), 4.0, line, is_packed=True)
+    made = Operand((own, (highest, {row: 1}), (widest, {column: 1})), 4.0, line)
     result = Touch(made, frozenset((row, column)), 1, True, False, FLOAT, "made", {column: 1})
     touches = (replace(result, register=True), Touch(left, frozenset((row, step)), 0, False, False, FLOAT, "left", {row: pitch, step: 1}),
                Touch(right, frozenset((column, step)), 1, False, False, FLOAT, "right", {column: 1, step: lanes}))
 
     def nest(tiles: Column, height: Column) -> Statement:
-        around = (Loop(column, PANELS), Loop(row, tiles), Loop(step, steps, written=min(4, target.unrolled_steps)))
+        outside = (x for x in (Loop(panel, panels), Loop(block, blocks), Loop(matrix, matrices)) if differs(x.extent, 1))
+        loops = (*outside, Loop(row, tiles), Loop(step, steps, written=min(4, target.unrolled_steps)))
         body = (Loop(row, height, UNROLLED), Loop(column, vectors, UNROLLED), Loop(column, lanes, LANES))
-        return Statement((*around, *body), touches, (Operation(1.0, frozenset((row, column, step)), FLOAT),), accumulates=True, result=result)
+        return Statement((*loops, *body), touches, (Operation(1.0, frozenset((row, column, step)), FLOAT),), accumulates=True, result=result)
 
     rest = extent % rows
     spent = cycles(target, nest(-(-extent // rows), rows), pieces=[nest(extent // rows, rows), nest(1 * (rest > 0), np.maximum(rest, 1))])
-    return spent / (steps * PANELS * vectors)
+    return spent / (panels * blocks * matrices * steps * vectors)
 
 
 def choose_tile(target: Target, rows: int, columns: Sequence[int], lanes: int, row_bytes: int | None = None, whole: bool = False,

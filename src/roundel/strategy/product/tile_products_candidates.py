@@ -14,6 +14,7 @@ from ...schedule.sliding_tiles import wide_rows
 from ...target import Target
 from ...target.target import L1, L3
 from ..candidates import Candidates, Columns, combinations
+from ..cost import beside_cold
 from ..match.tile_product import TileProduct
 from .contraction_candidates import ASSUMED_ROWS
 
@@ -123,7 +124,7 @@ def _late(products: Any, rows: Any, constant: Any, target: Target) -> Any:
     constant then, which comes from beyond the second-level cache, and the others find it there."""
     waiting = constant / (target.cold_share * target.bytes_per_cycle(L3))
     first = products / rows
-    return products - first + np.maximum(first, waiting) + target.cold_exposed * np.minimum(first, waiting) - np.maximum(products, waiting)
+    return products - first + beside_cold(target, first, waiting) - np.maximum(products, waiting)
 
 
 def _rate(target: Target, nbytes: Any) -> Any:

@@ -23,8 +23,8 @@ from ...ir.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..candidates import Candidates, combinations
-from ..match.accesses import BlockInfo, blocks_of, extent_of, product, vector_lanes
-from ..parallelism import parallelize
+from ..match.accesses import BlockInfo, blocks_of, extent_of, vector_lanes
+from ..parallelism import loop_extent, parallelize
 from ..pointwise.streams import stream
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
@@ -56,12 +56,13 @@ def columns(program: Program) -> Iterator[Sketch]:
         sch.cache_write(sch.get_block(infos[-1].name), 0, "local")
         infos = blocks_of(sch.func)
     shared = min(shared_axes(infos), min(len(long_axes(i)) for i in infos) - 1)
-    steps = partial(_scheduled, infos=infos, shared=shared, lanes=lanes, target=target)
-    yield Sketch("columns", sch, steps, _candidates(infos, shared, lanes, extent, target))
+    table = _candidates(infos, shared, lanes, extent, target)
+    steps = partial(_scheduled, infos=infos, shared=shared, lanes=lanes, table=table, target=target)
+    yield Sketch("columns", sch, steps, table)
 
 
-def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], shared: int, lanes: int, target: Target) -> Applied:
-    """The steps for one choice; ``shared`` of the leading axes are common to all stages."""
+def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], shared: int, lanes: int, table: Candidates, target: Target) -> Applied:
+    """The steps for one choice; ``shared`` of the leading axes are common to all stages. ``table``: what is expected of each choice."""
     vectors = choice["vectors"]
     in_parts = [i for i in infos if is_long_sum(i) and len(long_axes(i)) == shared + 1 and not _sums_up_stage(i, infos)]
     parts = {info.name: sum_in_parts(sch, info) for info in in_parts}
@@ -70,16 +71,15 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], sh
         block = sch.get_block(info.name)
         sch.set_scope(block, 0, "local" if len(long_axes(info)) == shared + 1 else "global")
         sch.compute_at(block, row)
-    work, pending = 0.0, None
+    pending = None
     for info in infos:
-        work += info.cost * vectors * product([extent_of(a) for a in [*long_axes(info)[shared:-1], *info.reduce]], 64)
         if info.name in parts:
             _in_parts(sch, BlockInfo(sch.get(sch.get_block(info.name))), parts[info.name], row, lanes)
             pending = None
         else:
             pending = _inside(sch, info, row, lanes, pending)
     stream(sch, infos[-1], row, target)
-    grain = parallelize(sch, row, work, target)
+    grain = parallelize(sch, row, (table.expected(choice) or 0.0) / (loop_extent(sch, row) or ASSUMED // vectors), target)
     return Applied(sch, decisions=choice | grain)
 
 

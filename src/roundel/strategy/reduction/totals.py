@@ -21,6 +21,7 @@ from ..sketch import Applied, Sketch, rule
 from .rows import chains_of, in_vectors, long_axes
 
 ASSUMED = 1 << 16   # elements of an axis whose extent is not a number
+PARTS = 2           # times what pays for a parallel region, of a part: what parts give has to be put together
 
 
 @rule
@@ -45,7 +46,7 @@ def _reduce(sch: Schedule, info: BlockInfo, target: Target) -> None:
     """Schedule one reduction: its outermost long loop is cut into parts, where that gives several parts with enough work each."""
     loop, cycles = _outermost(sch, info, target)
     extent = extent_of(next((i for i in info.reduce if extent_of(i) != 1), info.reduce[0]))
-    length = max(1, round(target.region_cycles / cycles))
+    length = max(1, round(PARTS * target.region_cycles / cycles))
     if loop is None or (extent is not None and extent < 2 * length):
         in_vectors(sch, info, target, 0, None, None)
         return

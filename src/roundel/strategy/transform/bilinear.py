@@ -28,8 +28,9 @@ from ...ir.dataclass import dataclass
 from ...ir.visit import free_vars
 from ...schedule.schedule import Schedule
 from ...target import Target
+from ...target.target import L2
 from ..candidates import Candidates, Columns, combinations
-from ..cost import capacities, cycles, rows_in_cache, together, traffic_cycles
+from ..cost import capacities, cycles, rows_in_cache, traffic_cycles
 from ..match.accesses import BlockInfo, blocks_of, extent_of, product
 from ..match.contraction import Contraction, match
 from ..parallelism import parallelize
@@ -39,7 +40,7 @@ from ..product.panels import shared_panels
 from ..product.register_tile import Tile, in_vectors, multiply_in_registers, product_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
-from ..statements import ASSUMED, LANES, UNROLLED, Loop, in_registers, number, statement_of
+from ..statements import ASSUMED, LANES, UNROLLED, Loop, in_registers, statement_of
 
 UNROLLED_FMAS = 224  # multiply-adds in the body of the inner loop
 SUMMED_REGISTERS = 4 # that sums of quarters need beside the products
@@ -144,16 +145,29 @@ def _tiles(pairs: int, vectors: list[int], c: Contraction, lanes: int, target: T
 def _cycles(stages: Stages, t: Columns, pairs: int, lanes: int, target: Target) -> Any:
     """Of all products in these tiles, and of the sums of them."""
     c = stages.products
-    steps, others = (product([extent_of(a) for a in axes], ASSUMED) for axes in (c.info.reduce, c.info.spatial[:-2]))
+    matrices = extent_of(c.info.spatial[0]) or 1
+    steps, batch = (product([extent_of(a) for a in axes], ASSUMED) for axes in (c.info.reduce, c.info.spatial[1:-2]))
     columns = (extent_of(c.info.spatial[-1]) or lanes) // lanes
-    products = product_cycles(target, t["block_rows"], t["rows"], t["vectors"], lanes, c.row_bytes) * (pairs / t["block_rows"])
+    rows, parts = t["block_rows"], 1.0
+    if _is_tiled(stages):
+        in_block, in_part = _tiles_together(c, t["vectors"] * lanes, target)
+        rows, parts = rows * np.minimum(in_block, batch), np.maximum(batch / (in_block * in_part), 1.0)
+    blocks = np.maximum(batch * pairs / (rows * parts), 1.0)
+    products = product_cycles(target, rows, t["rows"], t["vectors"], lanes, c.row_bytes, steps, (columns // t["vectors"], blocks, matrices))
+    products = products * blocks * parts
     if stages.factors is not None:  # once for the rows of a block
-        products = products + spatial_cycles(stages.factors, target) * pairs / t["block_rows"] / (steps * others * columns)
+        products = products + spatial_cycles(stages.factors, target) * pairs / t["block_rows"] / (matrices * steps * columns)
     sums = _summing(stages.result, lanes, target) + spatial_cycles(stages.store, target, {stages.result.stores[0].buffer})
-    moved = sum(product([number(n, {}) for n in b.shape], 1) * b.dtype.storage_bits / 8 for b in (c.vector.buffer, c.broadcast.buffer))
-    *near, memory = traffic_cycles(target, [moved * (moved > room) for room in capacities(target)])
-    beside = together(target, products * steps * others * columns, *near)  # a panel is fetched from the caches beside the products of the one before
-    return together(target, beside, memory) + sums
+    sums = sums + _handed_over(c, t, matrices * batch * pairs * columns * lanes, lanes, target)
+    return products * (matrices * steps * columns) + sums
+
+
+def _handed_over(c: Contraction, t: Columns, products: float, lanes: int, target: Target) -> Any:
+    """Cycles for so many products, written by one stage of a block and read by the next, where those of a block are more than the first-level cache holds."""
+    size = c.info.stores[0].buffer.dtype.storage_bits / 8
+    block = t["block_rows"] * t["vectors"] * lanes * (extent_of(c.info.spatial[0]) or 1) * size
+    read, *_ = traffic_cycles(target, [products * size, 0, 0])
+    return np.where(block > capacities(target)[0], products * size / target.stored_per_cycle(L2) + read, 0.0)
 
 
 def _summing(result: BlockInfo, lanes: int, target: Target) -> float:
@@ -216,11 +230,8 @@ def _blocked(sch: Schedule, stages: Stages, tile: Tile, block_rows: int) -> list
 def _tiled(sch: Schedule, stages: Stages, tile: Tile, target: Target) -> tuple[list[Any], int]:
     """The same for whole tiles: batch, part, panel, block of tiles; and how many pairs of rows are in a block."""
     *batch, m, n = _result_loops(sch, stages)
-    c = stages.products
-    height, steps = extent_of(c.info.spatial[-2]) or 1, extent_of(c.info.spatial[0]) or 1
-    in_block = max(1, int(target.l2_bytes * target.waiting_room / (steps * tile.vectors * tile.lanes * 4 * height)))
-    in_block = 1 << in_block.bit_length() - 1
-    in_part = max(1, int(target.l3_bytes * target.l3_room / (steps * product([extent_of(a) for a in c.info.reduce], 256) * 4 * height * in_block)))
+    height = extent_of(stages.products.info.spatial[-2]) or 1
+    in_block, in_part = (int(n) for n in _tiles_together(stages.products, tile.vectors * tile.lanes, target))
     part, block, t, row, i = sch.split(m, [None, in_part, in_block, height, 2])
     panel, v, j, lane = _columns(sch, stages, tile, n)
     outer = [*batch, part, panel, block]
@@ -228,6 +239,16 @@ def _tiled(sch: Schedule, stages: Stages, tile: Tile, target: Target) -> tuple[l
     sch.annotate(t, EDGE, True)
     _straight(sch, stages, (i, j), lane, v, len(outer) + 3)
     return outer, in_block * height
+
+
+def _tiles_together(c: Contraction, width: Any, target: Target) -> tuple[Any, Any]:
+    """How many tiles of rows are a block, whose products in a panel of so many columns wait in the second-level cache, and how many blocks are a part, whose
+    data stays in the last one."""
+    height, matrices = extent_of(c.info.spatial[-2]) or 1, extent_of(c.info.spatial[0]) or 1
+    fit = np.maximum(target.l2_bytes * target.waiting_room // (matrices * width * 4 * height), 1)
+    in_block = 2 ** np.floor(np.log2(fit))
+    data = matrices * product([extent_of(a) for a in c.info.reduce], ASSUMED) * 4 * height * in_block
+    return in_block, np.maximum(target.l3_bytes * target.l3_room // data, 1)
 
 
 def _columns(sch: Schedule, stages: Stages, tile: Tile, n: Any) -> tuple[Any, Any, Any, Any]:

@@ -9,13 +9,10 @@ on the loops over the window, and code generation cuts these loops where the con
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from ...ir import tir
-from ...ir.annotations import EDGE, WINDOW
-from ...ir.errors import ScheduleError
 from ...schedule.schedule import Schedule
 from ...target import Target
 from ..match.accesses import BlockInfo, blocks_of, conditional, extent_of, product, vector_lanes
@@ -24,6 +21,7 @@ from ..pointwise.elementwise import cycles_beside, schedule_spatial
 from ..product.contraction import store_of
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from .borders import pads, skip_border
 from .windows_candidates import candidates
 
 ASSUMED_GROUPS = 16  # of results, where sizes are symbolic
@@ -38,7 +36,7 @@ def windows(program: Program) -> Iterator[Sketch]:
     lanes = vector_lanes(info, target)
     if not fits(info, lanes):
         return
-    prologue = [i.name for i in program.blocks[: program.blocks.index(info)] if not _pads(i)]
+    prologue = [i.name for i in program.blocks[: program.blocks.index(info)] if not pads(i)]
     start = program.inlined(keep=prologue)
     info = next(i for i in blocks_of(start.func) if i.reduce)
     steps = partial(_scheduled, info=info, lanes=lanes, prologue=prologue, target=target)
@@ -51,13 +49,6 @@ def _scheduled(sch: Schedule, choice: dict[str, int], info: BlockInfo, lanes: in
         if other.name in prologue:
             schedule_spatial(sch, other, target)
     return Applied(sch, decisions=choice | grain)
-
-
-def _pads(info: BlockInfo) -> bool:
-    """Whether a block pads an operand such that every vector lies entirely in the padding or entirely outside of it: the padding then becomes guards
-    on loops, and lowering splits the loops there."""
-    value = info.block.body.value
-    return bool(info.spatial) and type(value) is tir.IfThenElse and type(value.true_value) is tir.BufferLoad and info.spatial[-1].var not in conditional(info)
 
 
 def fits(info: BlockInfo, lanes: int) -> bool:
@@ -100,7 +91,7 @@ def _schedule(sch: Schedule, info: BlockInfo, lanes: int, choice: Mapping[str, i
     init = sch.decompose_reduction(block, reduce[0])
     looping = reduce[: len(reduce) - choice["straight"]]
     if any(extent_of(i) != 1 for i in info.reduce[: len(looping)]):
-        _skip_border(sch, block, info, looping)
+        skip_border(sch, block, info, dict(zip(info.reduce, looping)))
     for loop in [*reduce[len(looping) :], *(x for x in (row, vectors) if x is not None)]:
         sch.unroll(loop)
     sch.vectorize(vector)
@@ -115,19 +106,6 @@ def _schedule(sch: Schedule, info: BlockInfo, lanes: int, choice: Mapping[str, i
     at = as_few(sch, outer[:at], work * product([loop_extent(sch, x) for x in outer[at:]], ASSUMED_GROUPS), target)
     whole = sch.fuse(*outer[:at]) if at > 1 else outer[0]
     return parallelize(sch, whole, work * product([loop_extent(sch, x) for x in outer[at:]], ASSUMED_GROUPS), target)
-
-
-def _skip_border(sch: Schedule, block: Any, info: BlockInfo, looping: Sequence[Any]) -> None:
-    """Leave out the iterations of loops over a window that lie in the zero padding, by bounds of these loops that depend on the position."""
-    asked = conditional(info)
-    border = [loop for axis, loop in zip(info.reduce, looping, strict=False) if axis.var in asked and extent_of(axis) != 1]
-    if not border:
-        return
-    with suppress(ScheduleError):  # not every border is neutral
-        sch.skip_zeros(block)
-    for loop in border:
-        sch.annotate(loop, WINDOW, True)
-        sch.annotate(loop, EDGE, True)
 
 
 def _before_tails(sch: Schedule, info: BlockInfo, outer: list[Any], count: int, width: int, first: int, target: Target) -> int:

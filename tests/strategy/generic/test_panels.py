@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constants whose neighbours lie side by side are laid out in panels by generic schedules that are to be measured."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import roundel as rd
+from roundel import te
+from roundel.ir import IRModule
+from roundel.strategy.generic.generic import generic
+from roundel.strategy.pack_constants import relayout
+from roundel.strategy.program import Program
+from roundel.target import Target
+
+
+def test_panels_of_constants():
+    m, n, inner = 13, 43, 19
+    a, b, k = te.placeholder((m, inner), "float32", "A"), te.placeholder((inner, n), "float32", "B"), te.reduce_axis((0, inner), "k")
+    func = te.create_prim_func([a, b, te.compute((m, n), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), "Y")]).with_attr("global_symbol", "main")
+    target = Target("x86-64-v3")
+    (of_data,), (sketch,) = generic(Program(func, target)), generic(Program(func, target, (1,)))
+    assert 2 not in of_data.tables[0].columns["turned"]
+    (table,) = sketch.tables
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal((m, inner)).astype("float32"), rng.standard_normal((inner, n)).astype("float32")
+    for row in rng.choice(np.flatnonzero(table.columns["turned"] == 2), 2, replace=False).tolist():
+        applied = sketch.schedule(table.decisions(row))
+        shape = [s.value for s in applied.func.buffer_params[1].shape]
+        assert len(shape) == 3
+        out = np.full((m, n), np.nan, dtype="float32")
+        made = applied.func.replace(attrs=applied.func.attrs.without("constant_params"))
+        rd.build(IRModule({"main": made}), target=target)["main"](x, relayout(w, applied.layouts[1], shape), out)
+        np.testing.assert_allclose(out, x @ w, rtol=1e-5, atol=1e-4)
