@@ -24,6 +24,7 @@ _ROUND_BYTES = 16 << 20  # that a round reads at least, so that it takes less th
 LEAST_ROUNDS = 4
 LEAST_SECONDS = 0.02
 AGREED = 1.02  # of the best round's time at most that the next best takes, where they agree
+WHOLE = 1.02  # of a round's CPU time at most that it lasts, where nothing interrupted it
 
 
 def _fma_text(target: Target, dtype: str) -> str:
@@ -206,17 +207,24 @@ _THREAD_TIME = hasattr(time, "thread_time") and time.get_clock_info("thread_time
 
 
 def best_rate(work: Work, seconds: float) -> float:
-    """The highest rate in G/s seen in short rounds: of so many ``seconds``, or of fewer once the two best rounds agree."""
+    """The highest rate in G/s seen in short rounds: of so many ``seconds``, or of fewer once the two best rounds agree. Rounds that nothing interrupted
+    count, whose CPU time is the elapsed time; the CPU time of others where there are no two: a virtual machine takes off of it what it believes to have been
+    another's."""
     amount, run = work
-    begun, times, done = time.perf_counter(), [float("inf")] * 2, 0
+    begun, done = time.perf_counter(), 0
+    whole, cut = [float("inf")] * 2, [float("inf")] * 2
     while True:
-        start = _seconds()
+        start, clock = _seconds(), time.perf_counter()
         run()
-        times = sorted([*times, _seconds() - start])[:2]
+        spent, passed = _seconds() - start, time.perf_counter() - clock
+        if passed <= WHOLE * spent:
+            whole = sorted([*whole, spent])[:2]
+        else:
+            cut = sorted([*cut, spent])[:2]
         done, elapsed = done + 1, time.perf_counter() - begun
-        if (done > 1 and elapsed >= seconds) or (done >= LEAST_ROUNDS and elapsed >= LEAST_SECONDS and times[1] <= AGREED * times[0]):
+        if (done > 1 and elapsed >= seconds) or (done >= LEAST_ROUNDS and elapsed >= LEAST_SECONDS and whole[1] <= min(AGREED * whole[0], elapsed)):
             break
-    return amount / times[1] * 1e-9  # the best may be a clock that was read at a bad moment
+    return amount / (whole if whole[1] < float("inf") else cut)[1] * 1e-9  # the best may be a clock that was read at a bad moment
 
 
 def chain_work(target: Target) -> Work:
