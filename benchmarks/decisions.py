@@ -81,8 +81,10 @@ def restricted(target: Target, condition: str) -> Target:
     cpu, width, wide = {"avx2": ("x86-64-v3", 32, ("avx512", "avx10", "evex512", "amx")),
                         "sse": ("x86-64-v2", 16, ("avx", "fma", "f16c", "evex512", "vaes", "vpclmul", "amx"))}[condition]
     features = tuple(f for f in target.features if not f.startswith(wide))
-    ports = target.fma_ports if "fma" in features else max(target.fma_ports // 2, 1)  # a product and a sum are two instructions
-    return target.with_(cpu=cpu, vector_bytes=width, vector_registers=16, fma_ports=ports, features=features)
+    narrow = target.with_(cpu=cpu, vector_bytes=width, vector_registers=16, features=features)
+    if "fma" in features or options.get("rates") != "table":
+        return narrow
+    return narrow.with_(fma_ports=max(narrow.fma_ports // 2, 1))  # a product and a sum are two instructions; whether cores begin both at once is measured
 
 
 def build(layer: Layer, most: int, seed: int, path: Path, condition: str = "own") -> int:

@@ -204,6 +204,16 @@ def test_levels():
     assert board.level_of(board.l2_bytes + 1) == MEMORY and board.bytes_per_cycle(L3) == board.bytes_per_cycle(MEMORY)
 
 
+def test_narrow_vectors_pass_through_units_that_take_wide_ones_in_parts():
+    """Zen 4 has units of 256 bits: one multiply-add and load of 512 bits in a cycle, two of fewer; other processors have as many of all."""
+    assert [(Target("znver4", vector_bytes=n).fma_ports, Target("znver4", vector_bytes=n).loads) for n in (64, 32, 16)] == [(1, 1), (2, 2), (2, 2)]
+    assert [Target(name, vector_bytes=16).fma_ports for name in ("znver5", "znver3", "x86-64", "cortex-a76")] == [2, 2, 1, 2]
+    narrow = Target("llvm -mcpu=znver4 -vector-width=256")
+    assert narrow.peak_gflops() == Target("znver4").peak_gflops() and narrow == Target("znver4").with_(vector_bytes=32)
+    for t in (narrow, narrow.with_(fma_ports=1), Target("znver4", fma_ports=2), narrow.with_(vector_bytes=64)):
+        assert Target(str(t)) == t == Target.from_json(t.to_json())
+
+
 def test_a_file_describes_a_board(tmp_path):
     path = tmp_path / "board.json"
     path.write_text('{"kind": "llvm", "cpu": "cortex-a76", "cores": 4, "dram_gbs": 7.5, "line_bytes": 128}')

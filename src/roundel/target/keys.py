@@ -71,6 +71,7 @@ def _behaviour(name: str) -> Number:
 FIGURES: dict[str, Number] = {
     "vector_bits": Number(32, 2048, power=True),  # another way to say vector_bytes
     "vector_bytes": Number(4, 256, power=True),
+    "unit_bytes": Number(4, 256, power=True),
     "vector_registers": Number(1, 1024),
     "fma_latency": Number(1, 100),
     "fma_ports": Number(1, 32),

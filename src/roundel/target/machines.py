@@ -109,6 +109,7 @@ def _machine(
         "triple": triple,
         "features": tuple(sorted(f for f in features.split(",") if f)),
         "vector_bytes": vector,
+        "unit_bytes": vector,
         "vector_registers": registers,
         "fma_latency": latency,
         "fma_ports": ports,
@@ -145,7 +146,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "znver1": _machine(_ZEN1, _X86, _V3, 16, 16, 5, 2, 32 * K, 512 * K, 8 * M, 3.2, 18, 110),
     "znver2": _machine(_ZEN2, _X86, _V3, 32, 16, 5, 2, 32 * K, 512 * K, 16 * M, 3.3, 20, 150),
     "znver3": _machine(_ZEN3, _X86, _V3 + ",vaes,vpclmulqdq", 32, 16, 4, 2, 32 * K, 512 * K, 32 * M, 3.4, 20, 150),
-    "znver4": _machine(_ZEN4, _X86, _AMD_V4, 64, 32, 4, 1, 32 * K, 1 * M, 32 * M, 3.7, 25, 350),  # 512 bits pass in two halves
+    "znver4": _machine(_ZEN4, _X86, _AMD_V4, 64, 32, 4, 1, 32 * K, 1 * M, 32 * M, 3.7, 25, 350, unit_bytes=32),
     "znver5": _machine(_ZEN5, _X86, _AMD_V4 + ",avxvnni,avx512vp2intersect", 64, 32, 4, 2, 48 * K, 1 * M, 32 * M, 4.0, 45, 450),
     "neoverse-n1": _machine(_N1, _ARM, _NEON, 16, 32, 4, 2, 64 * K, 1 * M, 32 * M, 2.6, 20, 150),
     "neoverse-v1": _machine(_V1, _ARM, _NEON + ",bf16,i8mm,sve", 16, 32, 4, 4, 64 * K, 1 * M, 32 * M, 2.6, 25, 240),

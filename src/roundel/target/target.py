@@ -52,6 +52,7 @@ class Target(Behaviour):
     cpu: str
     features: tuple[str, ...]  # LLVM's names, without "+"
     vector_bytes: int
+    unit_bytes: int  # of what computes on vectors and loads them; through it, wider ones pass in parts
     vector_registers: int
     fma_latency: int  # cycles
     fma_ports: int  # vector multiply-adds per cycle
@@ -246,6 +247,7 @@ class Target(Behaviour):
     def __str__(self) -> str:
         """``llvm -mtriple=... -mcpu=...`` and what differs from the table's figures; ``Target(str(t)) == t``."""
         plain = _complete({"kind": self.kind, "triple": self.triple, "cpu": self.cpu})
+        plain |= _per_cycle(plain, self.vector_bytes)
         parts = [self.kind]
         if self.is_host_like:
             parts += [f"-mtriple={self.triple}", f"-mcpu={self.cpu}"]
@@ -369,7 +371,16 @@ def _changed(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any
         if by.setdefault(name, (key, value))[1] != value:
             raise OptionError(f"the target says two things of {name}", hint=f"{by[name][0]} or {key} is wrong")
         out[name] = value
+    if "vector_bytes" in by and "fma_ports" in given:
+        out |= {name: n for name, n in _per_cycle(given, out["vector_bytes"]).items() if name not in by}
     return {**out, "attrs": tuple(sorted(attrs.items()))}
+
+
+def _per_cycle(machine: Mapping[str, Any], width: int) -> dict[str, int]:
+    """Multiply-adds and loads of a cycle that a machine has of vectors of another width: of those that pass through its units in parts there are fewer."""
+    unit = machine["unit_bytes"]
+    parts, before = (max(n // unit, 1) for n in (width, machine["vector_bytes"]))
+    return {name: max(machine[name] * before // parts, 1) for name in ("fma_ports", "loads")}
 
 
 def _complete(given: dict[str, Any]) -> dict[str, Any]:
@@ -378,7 +389,8 @@ def _complete(given: dict[str, Any]) -> dict[str, Any]:
     base = MACHINES.get(cpu) or _generic(triple, cpu)
     if triple and _architecture(triple) != _architecture(base["triple"]):
         raise OptionError(f"{cpu} is a processor of {_architecture(base['triple'])}, not of {triple}", hint="give -mtriple or -mcpu alone, or another of them")
-    plain = {"cores": 1, "attrs": (), **base, "cpu": base.get("cpu", cpu or "x86-64")}
+    narrowed = _per_cycle(base, given.get("vector_bytes") or base["vector_bytes"])
+    plain = {"cores": 1, "attrs": (), **base, **narrowed, "cpu": base.get("cpu", cpu or "x86-64")}
     out = {**plain, **{k: v for k, v in given.items() if v != "" and k != "cpu"}}
     # C source has no instructions by name: those of a machine are between its C compiler and whoever calls that. Of a board's processor the few are known
     # that C code has functions for (`codegen.c.instructions`)
