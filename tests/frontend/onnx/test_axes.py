@@ -126,3 +126,11 @@ def test_ranges_of_numbers_end(limits):
     run = numbers("Range", [(n, TensorProto.FLOAT, []) for n in "abc"], [("y", TensorProto.FLOAT)])
     with pytest.raises(rd.RoundelError, match="Range /it"):
         run(*(np.array(v, np.float32) for v in limits))
+
+
+@pytest.mark.parametrize(("op", "data"), [("QuantizeLinear", np.array([0.4, 3.0, -7.0], np.float32)), ("DequantizeLinear", np.array([0, 7, 255], np.uint8))])
+def test_one_scale_for_all_has_no_axis(op, data):
+    """As a list of one, it goes with tensors of any rank; quantisers of biases write it so, and leave the axis at 1."""
+    scale = np.array([0.5], np.float32)
+    made = rd.interpret(from_onnx(model(op, (data, scale))))(data)
+    np.testing.assert_array_equal(made, np.clip(np.round(data / scale), 0, 255) if op == "QuantizeLinear" else data * scale)

@@ -18,7 +18,7 @@ LIMITS = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uin
 
 def _along(node: NodeContext, v: Any, x: Any, axis: int, block: int) -> Any:
     """A scale or zero point shaped to broadcast against ``x``: scalar, per axis, or repeated in blocks."""
-    if v.sinfo.ndim == 0 or (v.sinfo.ndim == 1 and v.sinfo.shape[0] is tir.index_const(1)):
+    if _is_one(v):
         return node.make("reshape", v, graph.ShapeExpr(()))
     if block:
         out = node.make("repeat", v, repeats=block, axis=axis)
@@ -28,9 +28,14 @@ def _along(node: NodeContext, v: Any, x: Any, axis: int, block: int) -> Any:
     return node.make("reshape", v, graph.ShapeExpr(tuple(shape)))
 
 
+def _is_one(v: Any) -> bool:
+    """Whether a scale or zero point is one for all elements: a scalar, or a list of one."""
+    return v.sinfo.ndim == 0 or (v.sinfo.ndim == 1 and v.sinfo.shape[0] is tir.index_const(1))
+
+
 def _axis(node: NodeContext, x: Any, scale: Any) -> int:
-    """The axis of the scales; one scale for all has none, whatever the attribute says."""
-    return node.axis(node.attr("axis", 1), x.sinfo.ndim) if scale.sinfo.ndim and x.sinfo.ndim else 0
+    """The axis of the scales; one scale for all has none, whatever the attribute says (its default is beyond the rank of a vector)."""
+    return 0 if _is_one(scale) or not x.sinfo.ndim else node.axis(node.attr("axis", 1), x.sinfo.ndim)
 
 
 @converter("QuantizeLinear", since=10)
@@ -78,7 +83,7 @@ def minus_zero(node: NodeContext, v: Any, zero: Value | None, shape: tuple[Any, 
 
 def spread(node: NodeContext, v: Any, shape: tuple[Any, ...] | None) -> Any:
     """A scale or zero point as a scalar, or its list along the axis where ``shape`` has None."""
-    if v.sinfo.ndim == 0 or (v.sinfo.ndim == 1 and v.sinfo.shape[0] is tir.index_const(1)):
+    if _is_one(v):
         return node.make("reshape", v, graph.ShapeExpr(()))
     return v if shape is None or v.sinfo.ndim != 1 else node.make("reshape", v, graph.ShapeExpr(tuple(v.sinfo.shape[0] if d is None else tir.index_const(d)
                                                                                                       for d in shape)))
