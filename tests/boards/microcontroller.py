@@ -35,14 +35,20 @@ class Family:
 @dataclass(frozen=True)
 class Microcontroller:
     """``board``: QEMU's name; ``code`` and ``memory``: where flash and RAM begin; ``options``: what the program around the model is compiled with;
-    ``tick``: instructions (nanoseconds of QEMU's clock) from one count to the next."""
+    ``tick``: instructions (nanoseconds of QEMU's clock) from one count to the next; ``vectors``: where the table lies that the processor begins with."""
 
     board: str
     code: int
     memory: int
     options: tuple[str, ...]
     tick: float = 40.0
+    vectors: int = 0
     family: Family = field(repr=False, kw_only=True)
+
+    @property
+    def has_floats(self) -> bool:
+        """Whether the processor has instructions for floats."""
+        return any(option.endswith(("abi=hard", "f", "d")) for option in self.options if "abi" in option)
 
     def missing(self) -> str:
         """What has to be installed to run it; empty where all is there."""
@@ -74,10 +80,11 @@ static void fault(void) { say("fault\\n"); semihosting(0x18, (void *)0x20023); f
 __attribute__((section(".vectors"), used)) static void *const vectors[16] = {
   stack_top, reset, fault, fault, fault, fault, fault, 0, 0, 0, 0, fault, fault, 0, fault, fault};
 """, """\
-MEMORY {{ CODE (rx) : ORIGIN = {code:#x}, LENGTH = 2M  DATA (rw) : ORIGIN = {memory:#x}, LENGTH = 2M }}
+MEMORY {{ FIRST (r) : ORIGIN = {vectors:#x}, LENGTH = 1K  CODE (rx) : ORIGIN = {code:#x}, LENGTH = 2M  DATA (rw) : ORIGIN = {memory:#x}, LENGTH = 2M }}
 ENTRY(reset)
 SECTIONS {{
-  .text : {{ KEEP(*(.vectors)) *(.text*) *(.rodata*) }} > CODE
+  .vectors : {{ KEEP(*(.vectors)) }} > FIRST
+  .text : {{ *(.text*) *(.rodata*) }} > CODE
   .ARM.exidx : {{ *(.ARM.exidx*) }} > CODE
   .data : {{ *(.data*) }} > CODE
   .bss (NOLOAD) : {{ *(.bss*) *(COMMON) . = ALIGN(8); bss_end = .; . += 65536; stack_top = .; }} > DATA
@@ -103,14 +110,14 @@ SECTIONS {{
 """)
 
 _HARD = "-mfloat-abi=hard"
-_arm = lambda board, code, memory, *options, tick=40.0: Microcontroller(board, code, memory, options, tick, family=ARM)
+_arm = lambda board, code, memory, *options, tick=40.0, vectors=0: Microcontroller(board, code, memory, options, tick, vectors, family=ARM)
 _riscv = lambda *options: Microcontroller("virt", 0x80000000, 0x80000000, options, 1.0, family=RISCV)
 BOARDS = {
-    "cortex-m3": _arm("mps2-an385", 0, 0x20000000, "-mcpu=cortex-m3"),
-    "cortex-m4": _arm("mps2-an386", 0, 0x20000000, "-mcpu=cortex-m4", _HARD),
-    "cortex-m7": _arm("mps2-an500", 0, 0x60000000, "-mcpu=cortex-m7", _HARD),
-    "cortex-m33": _arm("mps2-an505", 0x10000000, 0x38000000, "-mcpu=cortex-m33", _HARD, tick=50.0),
-    "cortex-m55": _arm("mps3-an547", 0, 0x21000000, "-mcpu=cortex-m55", _HARD, tick=31.25),
+    "cortex-m3": _arm("mps2-an385", 0x400, 0x20000000, "-mcpu=cortex-m3"),
+    "cortex-m4": _arm("mps2-an386", 0x400, 0x20000000, "-mcpu=cortex-m4", _HARD),
+    "cortex-m7": _arm("mps2-an500", 0x400, 0x60000000, "-mcpu=cortex-m7", _HARD),
+    "cortex-m33": _arm("mps2-an505", 0x10000400, 0x38000000, "-mcpu=cortex-m33", _HARD, tick=50.0, vectors=0x10000000),
+    "cortex-m55": _arm("mps3-an547", 0x01000000, 0x21000000, "-mcpu=cortex-m55", _HARD, tick=31.25),  # 512 KB at 0 are too few for floats
     "rv32imac": _riscv("-march=rv32imac", "-mabi=ilp32"),
     "rv32imafc": _riscv("-march=rv32imafc", "-mabi=ilp32f"),
 }
@@ -190,7 +197,7 @@ def run_program(cpu: str, folder: Path, linked: Sequence[str], includes: str, de
     board, family = BOARDS[cpu], BOARDS[cpu].family
     ticks = "(end - begin) & 0xFFFFFF" if family is ARM else "end - begin"
     (folder / "program.c").write_text(_PROGRAM.format(includes=includes, start=family.start, definitions=definitions, run=run, ticks=ticks, writes=writes))
-    (folder / "board.ld").write_text(family.linker.format(code=board.code, memory=board.memory))
+    (folder / "board.ld").write_text(family.linker.format(code=board.code, memory=board.memory, vectors=board.vectors))
     subprocess.run([family.compiler, "-std=gnu99", "-O2", *family.options, *board.options, *options, "-nostartfiles", "-Wl,--gc-sections", "-T", "board.ld",
                     "program.c", *linked, "-lm", "-o", "program.elf"], cwd=folder, check=True, timeout=TIMEOUT)
     command = [family.emulator, "-M", board.board, "-nographic", "-icount", "shift=0", *family.arguments, "-kernel", "program.elf"]

@@ -157,7 +157,12 @@ _THROUGH_POINTER = "__indirect_call"  # GCC's name
 _ASKS = re.compile(r"\brd_checkpoint\b")  # it calls a function of the program, which is one of the others
 _PROGRAMS_OWN = "the program's function"
 _OTHERS = 64  # bytes of stack that functions of other files are taken to need (most of math.h, what the program is asked by)
-_SMALL = ((re.compile(r"mem(cpy|set|move)"), 16), (re.compile(r"__\w+"), 32))  # of memory, and the compiler's own, such as additions of floats
+_SMALL = tuple((re.compile(names), size) for names, size in (
+    (r"mem(cpy|set|move)", 16),
+    (r"__aeabi_u?ldivmod|__u?(div|mod)di3", 64),
+    (r"__aeabi_\w+", 32),
+    (r"__\w+", 48),
+))  # of memory, and GCC's own functions: divisions of 64 bits, operations on floats for Arm, and for RISC-V, whose doubles take more
 _KNOWN = {**dict.fromkeys(("sinf", "cosf", "tanf"), 640), **dict.fromkeys(("sin", "cos", "tan"), 1024)}  # those that bring large angles down, in newlib
 
 

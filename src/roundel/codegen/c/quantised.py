@@ -13,6 +13,7 @@ from ...ir import tir
 from ...ir.dataclass import dataclass
 from ...ir.dtype import DType
 from . import prelude
+from .byte_sums import byte_sum
 from .types import c_type, short
 from .writer import Writer
 
@@ -68,7 +69,10 @@ def quantised(w: Writer, e: tir.Cast) -> str | None:
         name = w.helpers.use(_scaled_helper(e.dtype.element, plain, w.helpers.use(prelude.fused(_FLOAT32))))
         operands = ", ".join(map(w.value, (scaled.number, scaled.scale, scaled.bias)))
         return f"{name}({operands}, {found.zero}, {found.low}, {found.high})"
-    return f"{w.helpers.use(_helper(e.dtype.element, nearest))}({w.value(found.value)}, {found.zero}, {found.low}, {found.high})"
+    plain = w.helpers.use(_helper(e.dtype.element, nearest))
+    if w.for_board and (text := byte_sum(w, e.dtype.element, found.value, (found.zero, found.low, found.high), plain)):
+        return text
+    return f"{plain}({w.value(found.value)}, {found.zero}, {found.low}, {found.high})"
 
 
 @dataclass(frozen=True)
