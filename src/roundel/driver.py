@@ -26,6 +26,7 @@ from .graph.algorithms.narrow_weights import narrow_weights
 from .graph.algorithms.packed_weights import packed_weights
 from .graph.algorithms.precision import precision
 from .graph.algorithms.strassen import strassen
+from .graph.algorithms.strips import strips
 from .graph.algorithms.widen_convolutions import widen_convolutions
 from .graph.checks.bounds_checks import bounds_checks
 from .graph.checks.call_shapes import call_shapes
@@ -96,7 +97,7 @@ OPTIMIZE: list[Pass] = [
 LOWER: list[Pass] = [
     libraries, decompose, bounds_checks, widen_convolutions, transposed_convolutions, fold_constants, simplify, attention, scale_sums, integer_products,
     precision, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify,
-    eliminate_dead_code, shared_bytes, fixed_scales, grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes,
+    eliminate_dead_code, shared_bytes, fixed_scales, strips, grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes,
     check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
