@@ -94,6 +94,7 @@ FIGURES: dict[str, Number] = {
     "entry_cycles": Number(0, 1000, whole=False),
     "wrong_branch": Number(0, 1000, whole=False),
     "gather_instructions": Number(1, 100, whole=False),
+    "add_ports": Number(0, 8),
     "cold_share": Number(1e-3, 1, whole=False),
     "cold_exposed": Number(0, 1, whole=False),
     "cores": Number(1, 64 * K),

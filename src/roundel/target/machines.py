@@ -35,7 +35,8 @@ _RISCV_32 = "riscv32-unknown-elf"
 class _Core:
     """What is alike in all machines with a kind of core: vector loads and instructions per cycle, instructions of the reorder buffer, ways of
     both caches, bytes per cycle from the first, second and last cache, bytes of a line; vector stores per cycle, what a miss in the first cache,
-    a store that is loaded again, an inner loop and a branch that was guessed wrong cost (cycles), and a lane that is loaded by itself (instructions); the
+    a store that is loaded again, an inner loop and a branch that was guessed wrong cost (cycles), and a lane that is loaded by itself (instructions);
+    vector additions per cycle beside multiply-adds, where they have ports of their own; the
     shares of the rates of the second and last cache and of memory at which lines are written to them; of constants that a run has not touched before, at
     what share of a level's rate they come, and what share of working or waiting for them the longer does not hide. The first is how it behaves beyond
     that."""
@@ -56,6 +57,7 @@ class _Core:
     entry_cycles: float = 1.0
     wrong_branch: float = 16.0
     gather_instructions: float = 2.0
+    add_ports: int = 0
     l2_stored: float = 0.4
     l3_stored: float = 0.8
     memory_stored: float = 0.7
@@ -71,11 +73,11 @@ _SKYLAKE_SERVER = _Core(OUT_OF_ORDER, 2, 4, 224, 8, 16, 128, 48, 9)  # its cache
 _ICELAKE_SERVER = _Core(OUT_OF_ORDER, 2, 5, 352, 12, 20, 128, 48, 9)
 _GOLDEN_COVE = _Core(OUT_OF_ORDER, 3, 6, 512, 12, 10, 96, 48, 16, stores=2, forwarding=1.0)
 _GOLDEN_COVE_SERVER = _Core(OUT_OF_ORDER, 2, 6, 512, 12, 16, 128, 48, 9, forwarding=1.0, l2_stored=0.36, l3_stored=1.0, memory_stored=0.7, cold_exposed=0.7)
-_ZEN1 = _Core(OUT_OF_ORDER, 2, 5, 192, 8, 8, 32, 24, 12, forwarding=1.0)
-_ZEN2 = _Core(OUT_OF_ORDER, 2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0)
-_ZEN3 = _Core(OUT_OF_ORDER, 2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0)
-_ZEN4 = _Core(OUT_OF_ORDER_ZEN, 1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0)  # a load of 512 bits takes both ports
-_ZEN5 = _Core(OUT_OF_ORDER_ZEN, 2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0)
+_ZEN1 = _Core(OUT_OF_ORDER, 2, 5, 192, 8, 8, 32, 24, 12, forwarding=1.0, add_ports=2)
+_ZEN2 = _Core(OUT_OF_ORDER, 2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0, add_ports=2)
+_ZEN3 = _Core(OUT_OF_ORDER, 2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0, add_ports=2)
+_ZEN4 = _Core(OUT_OF_ORDER_ZEN, 1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0, add_ports=1)  # a load of 512 bits takes both ports
+_ZEN5 = _Core(OUT_OF_ORDER_ZEN, 2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0, add_ports=2)
 _N1 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 10, wrong_branch=11.0)
 _V1 = _Core(OUT_OF_ORDER_ARM, 3, 8, 256, 4, 8, 48, 32, 12, stores=2, wrong_branch=11.0)
 _A72 = _Core(OUT_OF_ORDER_ARM, 1, 3, 128, 2, 16, 16, 8, 4)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 
 from ..ir.dataclass import dataclass
+from .machines import MACHINES
 
 
 def ending_of(kind: str, triple: str) -> str:
@@ -53,6 +54,11 @@ class MachineSpec:
     def ending(self) -> str:
         """`ending_of` this machine."""
         return ending_of(self.backend, self.triple)
+
+    @property
+    def adds_apart(self) -> bool:
+        """Whether the processor adds vectors elsewhere than where it multiplies and adds them."""
+        return MACHINES.get(self.cpu, {}).get("add_ports", 0) > 0
 
     @staticmethod
     @functools.cache

@@ -77,6 +77,7 @@ class Target(Behaviour):
     entry_cycles: float  # to start and end an inner loop: its last branch is guessed wrong now and then
     wrong_branch: float  # cycles that are lost where a branch was guessed wrong
     gather_instructions: float  # for each lane of a vector that is loaded by itself
+    add_ports: int  # vector additions per cycle beside multiply-adds; 0 where these take the same ports
     cold_share: float  # of the rate of a level, at which constants come from it that a run has not touched before
     cold_exposed: float  # of working, that waiting for such constants does not hide where both take equally long; the shorter one is, the less
     cores: int

@@ -16,6 +16,7 @@ from ...ir.visit import walk
 from ..expand.convert import narrow, widen
 from ..expand.remainder import float_floordiv, float_floormod
 from ..writes import writes
+from . import ports
 from .convert import moved_bytes
 from .emitter import EXPR, Emitter, hoistable
 from .types import computes_in_float32, float_text, llvm_type, splat
@@ -63,7 +64,11 @@ def _float_binary(em: Emitter, e: Any) -> str:
         fused = _multiply_add(em, e)
         if fused is not None:
             return fused
-    return em.op(f"{_FLOAT_OP[type(e)]} {em.typed(e.a)}, {em.value(e.b)}")
+    a, b = em.value(e.a), em.value(e.b)
+    if type(e) in (tir.Add, tir.Sub) and ports.is_better_multiplied(em, e):
+        return em.intrinsic("fma", e.dtype, a, ports.ones(em, e.dtype), b if type(e) is tir.Add else em.op(f"fneg {llvm_type(e.dtype)} {b}"))
+    ports.count(em, e)
+    return em.op(f"{_FLOAT_OP[type(e)]} {llvm_type(e.dtype)} {a}, {b}")
 
 
 def _wide_operand(em: Emitter, e: Any, operand: tir.Expr) -> tir.Expr:
@@ -94,6 +99,7 @@ def _multiply_add(em: Emitter, e: Any) -> str | None:
 def multiply_add(em: Emitter, dtype: DType, *operands: str) -> str:
     """``x * y + z`` as one instruction. What a machine without one makes a whole number of goes through float64, whose products of float32 are exact: a sum
     at the edge between two numbers then becomes the same one everywhere."""
+    em.multiplied += dtype.lanes > 1
     if not em.rounds_once or dtype.element != "float32":
         return em.intrinsic("fmuladd", dtype, *operands)
     if not em.platform.lacks_multiply_add:

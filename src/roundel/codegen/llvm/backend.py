@@ -35,7 +35,7 @@ class LLVM:
 
     def emit(self, functions: Sequence[Function], spec: MachineSpec, data: Sequence[Data] = ()) -> Emitted:
         """LLVM text; instructions of one machine by name, asked for by the program, are risky: LLVM ends the process where there is none."""
-        platform, pieces = platform_of(spec.triple, spec.features), []
+        platform, pieces = platform_of(spec), []
         for f in functions:
             try:
                 pieces.append(emit_function(f.program, f.symbol, platform, f.symbols, f.facts))

@@ -79,10 +79,11 @@ class Scope:
 
 @dataclass(frozen=True)
 class Platform:
-    """What of the target shapes the text: the architecture's family and features."""
+    """What of the target shapes the text: the architecture's family and features, and whether it adds vectors elsewhere than it multiplies and adds them."""
 
     arch: str = "x86_64"
     features: frozenset[str] = frozenset()
+    adds_apart: bool = False
 
     @property
     def is_x86(self) -> bool:
@@ -147,6 +148,8 @@ class Emitter:
         self.inner: int | None = None  # the scope of the loop of vectors without loops inside that is being written
         self.streaming = 0  # loops around whose stores go past the caches
         self.streamed = False  # whether there were such stores
+        self.added = self.multiplied = 0  # vectors of floats that the block being written adds, and that it multiplies
+        self.ones: dict[DType, str] = {}  # vectors of ones that LLVM does not know to be ones
         self.rounds_once = False  # whether what is being written becomes a whole number, which is to be the same on all machines
         self.function: tir.PrimFunc | None = None
         self.scopes.append(Scope([]))  # its prelude is in the entry block
@@ -173,6 +176,7 @@ class Emitter:
         """Begins the block ``label``."""
         self.out.append(label + ":")
         self.block = label
+        self.added = self.multiplied = 0
 
     def jump(self, label: str) -> None:
         """End the block by going to a label."""

@@ -16,6 +16,7 @@ from dataclasses import field
 from ...ir import tir
 from ...ir.dataclass import dataclass
 from ...lower.facts import Facts, written_data
+from ...target.spec import MachineSpec
 from ..storage import buffer_bytes, element_bytes
 from . import arithmetic, convert, host, intrinsics, memory  # noqa: F401  (they register what they write)
 from .emitter import Emitter, Platform
@@ -146,9 +147,9 @@ def module_text(pieces: Iterable[Piece], extra: str = "") -> str:
     return "\n".join([*parts, extra, *lines, "!0 = !{}", "!1 = !{i32 1}", *WEIGHTS, *loops, ""])
 
 
-def platform_of(triple: str, features: str) -> Platform:
-    """The platform of a target triple and LLVM's feature string (``+avx2,-sse4a``)."""
-    return Platform(triple.split("-")[0], frozenset(f[1:] for f in features.split(",") if f.startswith("+")))
+def platform_of(spec: MachineSpec) -> Platform:
+    """The platform of a machine."""
+    return Platform(spec.triple.split("-")[0], frozenset(f[1:] for f in spec.features.split(",") if f.startswith("+")), spec.adds_apart)
 
 
 __all__ = ["Piece", "emit_function", "module_text", "platform_of"]

@@ -26,11 +26,12 @@ from ..match.accesses import Access, conditional
 from ..nest import Operand
 from ..statements import LANES, PARTS, UNROLLED, Loop, Statement, Touch, in_parts, in_registers, statement_of
 from .nests import Decisions
-from .stage import Stage
+from .stage import ASSUMED, Stage
 
 NAMES = tuple(f.name for f in fields(Decisions))
 ROWS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16)
 OTHERS = (2, 3, 4)
+MOST_PARTS = 16
 CHAINS = (1, 2, 4)
 MOST_VECTORS = 6
 UNROLLS = (1, 2, 4, 8)
@@ -60,7 +61,7 @@ def candidates(stage: Stage, target: Target, constants: tuple[Any, ...] = (), to
     """The best tiles of all structures, each under every order of its loops; None where there is no axis for vectors.
     ``constants``: buffers that may be laid out ahead of time. ``to_measure``: also those that the model of the target expects less of."""
     model = _Model(stage, target, constants)
-    first = [(s, t, model.cycles(s, t)) for s in structures(stage, target, constants if to_measure else ())
+    first = [(s, t, model.cycles(s, t)) for s in structures(stage, target, constants, 3 if to_measure else 1)
              for t in [tiles(stage, s, target)] if len(t["vectors"])]
     if not first:
         return None
@@ -124,9 +125,9 @@ def _inner(stage: Stage) -> list[int]:
     return long[-3:] or [stage.reduce[-1]]
 
 
-def structures(stage: Stage, target: Target, constants: tuple[Any, ...] = ()) -> Iterator[Structure]:
-    """Axes for lanes: those along which the result is contiguous, and, if there are none, the others; any two others beside them. Of ``constants`` also
-    those may be laid out in panels that lie side by side along the lanes."""
+def structures(stage: Stage, target: Target, constants: tuple[Any, ...] = (), in_panels: int = 1) -> Iterator[Structure]:
+    """Axes for lanes: those along which the result is contiguous, and, if there are none, the others; any two others beside them. ``in_panels``: how many
+    kinds of operands may be laid out in panels (`Stage.panelled`); what is not among ``constants`` pays if it is read often."""
     long = [k for k in stage.spatial if stage.extents[k] > 1]
     steps = math.prod(stage.extents[k] for k in stage.reduce)
     side_by_side = [k for k in long if stage.step(stage.store, k) == 1]
@@ -135,12 +136,27 @@ def structures(stage: Stage, target: Target, constants: tuple[Any, ...] = ()) ->
         for lanes in _lanes(stage, vector, target):
             rows = sorted((k for k in long if k != vector), key=lambda k: -stage.extents[k])[:MOST_ROWS]
             for row, beside in [(-1, -1), *((r, -1) for r in rows), *itertools.permutations(rows, 2)]:
-                for turned in (n for n in (0, 1, 2) if not n or len(stage.panelled(vector, n, constants)) > len(stage.panelled(vector, n - 1, constants))):
+                for turned in _panelled(stage, vector, constants, in_panels):
                     yield Structure(vector, lanes, row, beside, turned)
     last = stage.reduce[-1]
     lanes = _lanes(stage, last, target)[0]
     if last == len(stage.axes) - 1 and stage.spatial and 1 < lanes <= stage.extents[last] and stage.runs_along(last):
         yield Structure(last, lanes, -1, -1, 0)
+
+
+def _panelled(stage: Stage, vector: int, constants: tuple[Any, ...], most: int) -> Iterator[int]:
+    """The kinds of operands that may be laid out in panels, as far as there are more of them: of those that are copied for it, each element is used often."""
+    before: tuple[Access, ...] = ()
+    for turned in range(most + 1):
+        found = stage.panelled(vector, turned, constants)
+        new = [a for a in found if a not in before]
+        if not turned or (new and (turned < 3 or all(_uses(stage, a) >= TURNS for a in new))):
+            yield turned
+            before = found
+
+
+def _uses(stage: Stage, access: Access) -> int:
+    return math.prod(n for k, n in enumerate(stage.extents) if not stage.depends(access, k))
 
 
 def sample(stage: Stage, target: Target, rng: random.Random) -> dict[str, int]:
@@ -178,8 +194,8 @@ def tiles(stage: Stage, s: Structure, target: Target) -> Columns:
     """All tiles that fit the registers. None has lanes of two groups that load different elements."""
     extent = stage.extents[s.vector]
     most = min(MOST_VECTORS, -(-extent // s.lanes))
-    rows = [n for n in ROWS if 1 < n <= stage.extents[s.row]] if s.row >= 0 else [1]
-    others = [n for n in OTHERS if n <= stage.extents[s.beside]] if s.beside >= 0 else [1]
+    rows = _parts(stage.extents[s.row], ROWS) if s.row >= 0 else [1]
+    others = _parts(stage.extents[s.beside], OTHERS) if s.beside >= 0 else [1]
     wide = max(1, -(-s.lanes * stage.store.buffer.dtype.storage_bits // (8 * target.vector_bytes)))
 
     operands = [a for a in stage.loads if a.buffer is not stage.store.buffer]
@@ -193,6 +209,11 @@ def tiles(stage: Stage, s: Structure, target: Target) -> Columns:
     groups = [n for n in (alike(stage, a, s) for a in stage.loads) if n > 1]
     vectors = [n for n in side_by_side if n <= most and not any(g % (n * s.lanes) for g in groups)]
     return combinations({"vectors": vectors, "rows": rows, "others": others}, fits)
+
+
+def _parts(extent: int, usual: tuple[int, ...]) -> list[int]:
+    """How many neighbours along an axis a tile may have: the usual numbers, and those up to twice the largest that leave no rest."""
+    return sorted({n for n in usual if 1 < n <= extent} | {n for n in range(2, min(extent, MOST_PARTS, 2 * usual[-1]) + 1) if extent % n == 0})
 
 
 def _values(stage: Stage, access: Access, s: Structure, t: Columns) -> Any:
@@ -257,7 +278,8 @@ class _Model:
         if not s.turned:
             return 0.0
         moved = [a for a in self.stage.panelled(s.vector, s.turned, self.constants) if a.buffer not in self.constants]
-        return sum(self.target.move_cycles * math.prod(n.value if isinstance(n, tir.IntImm) else 128 for n in a.buffer.shape) for a in moved)
+        each = {a: self.target.result_cycles / s.lanes if self.stage.step(a, s.vector) == 1 else self.target.move_cycles for a in moved}
+        return sum(each[a] * math.prod(n.value if isinstance(n, tir.IntImm) else ASSUMED for n in a.buffer.shape) for a in moved)
 
     def _statement(self, s: Structure) -> Statement:
         key = (s.vector, s.lanes, s.turned)

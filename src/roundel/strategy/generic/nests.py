@@ -34,8 +34,8 @@ class Decisions:
     of a vector. ``row``, ``rows``: another axis in the tile and its part (axis -1: none); ``beside``, ``others``: a third one. ``inner``: the
     reduction axis that runs innermost; ``unroll``: steps of it that are written out; ``sweep``: 1 where the tiles of the row axis follow
     each other, 0 where those of the vector axis do; ``turned``: whether operands that are strided along the vector axis are copied
-    (2: and constants that are not are laid out in panels); ``straight``: how many
-    other axes of the reduction, from the innermost, are written out, so that windows that overlap along several axes share what they load."""
+    (2: and constants that are not are laid out in panels, 3: and so are all operands whose rows lie far apart); ``straight``: how many other axes
+    of the reduction, from the innermost, are written out, so that windows that overlap along several axes share what they load."""
 
     vector: int
     vectors: int

@@ -84,10 +84,10 @@ class Stage:
         return tuple(a for a in self.loads if self.step(a, axis) not in (0, 1) and self.can_be_turned(a, axis))
 
     def panelled(self, axis: int, turned: int, constants: Container[tir.Buffer]) -> tuple[Access, ...]:
-        """Operands that are laid out in panels: none, those that would be gathered (1), or also constants whose neighbours lie side by side, but whose rows
-        lie far apart (2)."""
-        far = [a for a in self.loads if a.buffer in constants and self.step(a, axis) == 1 and len(a.indices) > 1 and self.can_be_turned(a, axis)]
-        return (*(self.turnable(axis) if turned else ()), *(far if turned == 2 else ()))
+        """Operands that are laid out in panels: none, those that would be gathered (1), also constants whose neighbours lie side by side, but whose rows
+        lie far apart (2), or all operands of that kind (3)."""
+        far = [a for a in self.loads if self.step(a, axis) == 1 and len(a.indices) > 1 and self.can_be_turned(a, axis)]
+        return (*(self.turnable(axis) if turned else ()), *(a for a in far if turned == 3 or (turned == 2 and a.buffer in constants)))
 
 
 def _step(access: Access, var: tir.Var) -> int | None:
