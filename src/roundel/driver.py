@@ -18,6 +18,7 @@ from .build.kernels import start_processes
 from .build.levels import BuiltLevels
 from .builder import shared_programs
 from .graph.algorithms.attention import attention
+from .graph.algorithms.byte_tables import byte_tables
 from .graph.algorithms.check_choices import check_choices
 from .graph.algorithms.fixed_scales import fixed_scales
 from .graph.algorithms.integer_products import integer_products, quantised_products
@@ -96,9 +97,9 @@ OPTIMIZE: list[Pass] = [
 
 LOWER: list[Pass] = [
     libraries, decompose, bounds_checks, widen_convolutions, transposed_convolutions, fold_constants, simplify, attention, scale_sums, integer_products,
-    precision, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, sort_rows, fold_constants, simplify,
-    eliminate_dead_code, shared_bytes, fixed_scales, strips, grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes, pin_nodes,
-    check_choices, eliminate_dead_code,
+    precision, strassen, eliminate_common_subexpressions, lift_conv1d, block_channels, narrow_results, byte_tables, sort_rows, fold_constants,
+    simplify, eliminate_dead_code, shared_bytes, fixed_scales, strips, grow_caches, legalize, complex_numbers, size_checks, fuse, collapse_axes, name_sizes,
+    pin_nodes, check_choices, eliminate_dead_code,
 ]
 """Operators to fused tensor programs, not scheduled yet."""
 

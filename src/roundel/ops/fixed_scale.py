@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of integers brought to the scale of a result, in integers, for processors whose floats are computed by functions."""
+"""What quantised models compute of integers, in integers: sums brought to the scale of a result, for processors whose floats are computed by functions, and
+functions of bytes."""
 
 from __future__ import annotations
 
@@ -13,11 +14,13 @@ from roundel.ir.attrs import Attrs
 from roundel.ir.dtype import FLOAT32, DType
 from roundel.ir.op import FuseKind, OpDef, register
 
-from .dims import tensor_info
+from .dims import fail, tensor_info
 from .elementwise import element, label
 
 PLACES = 32
 """Binary digits behind the point."""
+BYTES = 256
+"""Values of a byte."""
 LARGEST_SCALE, LARGEST_BIAS = 0.5, 1024.0
 _HALF, _NEAR = 1 << (PLACES - 1), 9 << 20  # 9 * 2^20 / 2^32 is 0.0022
 _MOST = 1 << 22
@@ -61,3 +64,23 @@ class ScaledWhole(OpDef):
         x, scale, bias, _, _ = args
         total = (x.astype(np.float64) * scale + bias).astype(np.float32)
         return np.clip(np.rint(total) + attrs["zero"], attrs["low"], attrs["high"]).astype(DType(attrs["out_dtype"]).numpy)
+
+
+@register
+class ByteTable(OpDef):
+    """``table[data]`` for unsigned bytes: any function of a byte, by a table of its 256 results."""
+
+    name, operands, kind = "nn.byte_table", ("data", "table"), FuseKind.BROADCAST
+
+    def infer(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data, table = tensor_info(self, args[0], args), tensor_info(self, args[1], args)
+        if data.dtype != "uint8" or table.shape != (tir.index_const(BYTES),):
+            fail(self, f"data have to be uint8 and the table a vector of {BYTES} elements", *args)
+        return data.replace(dtype=table.dtype)
+
+    def compute(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        data, table = args
+        return te.compute(data.shape, lambda *i: table(te.cast(data(*i), "int64")), label(self))
+
+    def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
+        return args[1][args[0]]

@@ -138,6 +138,11 @@ class Target(Behaviour):
         return self.fma_latency < _FUNCTION_CYCLES
 
     @property
+    def looks_up_bytes(self) -> bool:
+        """Whether it looks up many bytes in a table of 256 at once, in registers."""
+        return self.kind == "llvm" and self.has("avx512vbmi")
+
+    @property
     def ending(self) -> str:
         """`roundel.target.spec.ending_of` this machine."""
         return ending_of(self.kind, self.triple)

@@ -14,6 +14,7 @@ from ..writes import writes
 from .address import Linear, add_scaled, halves, linear, linear_strides, offset, packed_place, pointer, times
 from .arithmetic import broadcast, build_vector, concat, extract_lanes, pick_lanes, shuffle
 from .emitter import EXPR, STMT, Emitter
+from .lookups import looked_up
 from .types import llvm_type, memory_type, splat, suffix_of
 
 STREAMED_BYTES = 64  # a line of the cache
@@ -132,6 +133,8 @@ def align_text(em: Emitter, buffer: tir.Buffer, where: Linear, nbytes: int) -> s
 @writes(EXPR, tir.BufferLoad)
 def _load(em: Emitter, e: tir.BufferLoad) -> str:
     access = access_of(em, e.buffer, e.indices)
+    if access.is_scattered and (found := looked_up(em, e)) is not None:
+        return found
     if e.predicate is not None:
         return _masked_load(em, e, access)
     if is_packed(e.buffer.dtype):
