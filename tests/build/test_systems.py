@@ -102,6 +102,7 @@ def test_a_dll_needs_the_system_alone_and_exports_what_its_header_declares(dll):
     exported = {name.decode() for name in re.findall(rb"\0(\w+)(?=\0)", path.read_bytes())}
     assert set(re.findall(r"\b(model_\w+)\(", re.sub(r"static inline[^{]*", "", path.with_suffix(".h").read_text()))) <= exported
     assert b"model.dll\0" in path.read_bytes()  # the name that programs ask for
+    assert path.with_suffix(".lib").read_bytes().startswith(b"!<arch>\n") and b"model_run\0" in path.with_suffix(".lib").read_bytes()
     beside = model.save(path.with_name("apart.dll"), side_file=True)
     assert beside.with_name("apart.dll.weights").is_file() and beside.stat().st_size < path.stat().st_size + 4096
 
@@ -120,7 +121,7 @@ def test_a_program_with_a_dll_under_wine(tmp_path, monkeypatch):
     want = rd.compile(source, target="x86-64-v3")(x, np.float32(0.5))[0].ravel()
     for side_file in (False, True):
         rd.compile(source, target="x86_64-windows").save("model.dll", header=True, side_file=side_file)
-        subprocess.run([MINGW, "-O1", "program.c", "model.dll", "-o", "program.exe"], check=True)
+        subprocess.run([MINGW, "-O1", "program.c", "model.lib", "-o", "program.exe"], check=True)
         done = subprocess.run(["wine", "program.exe"], capture_output=True, text=True, timeout=300, check=True)
         *numbers, error = done.stdout.split("\n", 15)
         np.testing.assert_array_equal(np.array(numbers, "f"), want)

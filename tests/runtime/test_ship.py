@@ -250,6 +250,10 @@ def test_bad_files(tmp_path):
     (tmp_path / "text.so").write_text("no library")
     with pytest.raises(ModelError, match="cannot be loaded"):
         load(tmp_path / "text.so")
+    for begin, system in ((b"MZ", "Windows"), (b"\xcf\xfa\xed\xfe", "macOS"), (b"\0asm", "WebAssembly")):
+        (tmp_path / "foreign.so").write_bytes(begin + bytes(100))
+        with pytest.raises(ModelError, match=f"it is a library for {system}"):
+            load(tmp_path / "foreign.so")
     (tmp_path / "other.c").write_text("int x;")
     toolchain.run([*toolchain.compiler(), "-shared", tmp_path / "other.c", "-o", tmp_path / "other.so"])
     with pytest.raises(ModelError, match="not one of Roundel's"):

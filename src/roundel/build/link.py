@@ -25,7 +25,7 @@ from ..target.spec import library_ending, system_of
 from .elf import write_data_object
 from .header import c_prefix, entry_name, write_header
 from .limits import read_bytes
-from .systems import SYSTEMS, link_for
+from .systems import IMPORTS, SYSTEMS, link_for
 from .weights import Blob, nbytes_of, write_beside, write_content
 
 _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each other's reach
@@ -105,7 +105,7 @@ def link(
 
     ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
     above 1 GiB) written to ``<stem>.weights`` (of an object: ``<name>.weights``) beside ``out`` and mapped when the model is opened. ``name`` (default:
-    the file's) begins the names of the C functions; those in ``header`` are declared in ``<stem>.h`` beside ``out``. ``target`` gives the triple of
+    the file's) begins the names of the C functions; those in ``header`` are declared in ``<stem>.h`` beside ``out``, and a DLL's are in ``<stem>.lib`` too. ``target`` gives the triple of
     another machine; None is this one. ``levels``: where there are several libraries, name and symbol of each, the best first.
     ``max_size``: the most bytes that the file and its weights may have, ``"40M"`` or a number. Raises BuildError with the linker's words or the disk's,
     OptionError for another ending; nothing is left behind then.
@@ -134,8 +134,11 @@ def link(
             paths[-1].write_bytes(content)
         linked = work / f"linked{out.suffix}"
         if system in SYSTEMS:
-            shutil.copyfile(link_for(SYSTEMS[system], toolchain.compiler(triple), [work / "stub.c", *paths], runtime, out.name), temporary)
+            made = link_for(SYSTEMS[system], toolchain.compiler(triple), [work / "stub.c", *paths], runtime, out.name)
+            shutil.copyfile(made, temporary)
             _check_size(temporary, placed, max_size, levels)
+            if header and (imports := made.with_suffix(IMPORTS)).exists():
+                shutil.copyfile(imports, outputs.enter_context(toolchain.atomic_output(out.with_suffix(IMPORTS))))
             return _with_header(out, header, name)
         parts = [f"-I{library.source_dir()}", str(work / "stub.c"), *map(str, paths), "-Wl,--whole-archive", str(runtime), "-Wl,--no-whole-archive"]
         command = toolchain.compiler(triple)

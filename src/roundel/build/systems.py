@@ -17,16 +17,18 @@ from ..runtime import library, toolchain
 
 @dataclass(frozen=True)
 class System:
-    """``name``: the end of a triple, as zig takes it; ``options`` of the linker, where {name} is the library's; ``data``: assembly that makes read-only data of
-    a file, under a symbol that stays inside of the library."""
+    """``name``: the end of a triple, as zig takes it; ``options`` of the linker, where {name} is the library's, and {imports} the file that linkers of programs
+    ask for (Microsoft's import library); ``data``: assembly that makes read-only data of a file, under a symbol that stays inside of the library."""
 
     name: str
     options: tuple[str, ...]
     data: str
 
 
+IMPORTS = ".lib"  # the ending of import libraries
+
 SYSTEMS = {
-    "windows": System("windows-gnu", ("-shared", "-O1", "-w", "-s"),
+    "windows": System("windows-gnu", ("-shared", "-O1", "-w", "-s", "-Wl,--out-implib,{imports}"),
                       '.section .rdata,"dr"\n.globl {symbol}\n.balign 4096\n{symbol}:\n.incbin "{file}"\n'),
     "macos": System("macos.13.0", ("-dynamiclib", "-O1", "-w", "-fvisibility=hidden", "-Wl,-install_name,@rpath/{name}"),
                     '.section __TEXT,__const\n.globl _{symbol}\n.private_extern _{symbol}\n.p2align 12\n_{symbol}:\n.incbin "{file}"\n'),
@@ -35,11 +37,12 @@ SYSTEMS = {
 
 def link_for(system: System, compiler: Sequence[str], parts: Sequence[Path], runtime: Path, name: str) -> Path:
     """Link ``parts`` (sources, the first one in a folder to work in, and objects) and all of the ``runtime``, a static library; returns the path of the
-    library, in that folder, under the ``name`` by which programs will ask for it. Raises BuildError."""
+    library, in that folder, under the ``name`` by which programs will ask for it, beside an import library (``.lib``) where the system has such. Raises
+    BuildError."""
     objects, linked = parts[0].parent / "runtime", parts[0].parent / "linked" / name
     objects.mkdir()
     linked.parent.mkdir()
     toolchain.run([*toolchain.archiver(), "x", runtime], cwd=objects)
-    options = [option.format(name=name) for option in system.options]
+    options = [option.format(name=name, imports=linked.with_suffix(IMPORTS)) for option in system.options]
     toolchain.run([*compiler, *options, f"-I{library.source_dir()}", *parts, *sorted(objects.iterdir()), "-o", linked])
     return linked

@@ -37,6 +37,7 @@ _MAGIC = b"Roundel trailer\n"
 _LAYOUT = struct.Struct("<16sIIQQQQ32s32s")
 _RELOCATABLE = 1  # the type of an ELF file that is an object to link
 ELF_HEADERS = {1: "<16sHHIIIIIHHHHHH", 2: "<16sHHIQQQIHHHHHH"}  # of files with addresses of 32 bits and of 64 (the fifth byte says which)
+_FOREIGN = {b"MZ": "Windows", b"\xcf\xfa\xed\xfe": "macOS", b"\0asm": "WebAssembly"}  # by the first bytes of a file: who loads it
 _ELF_HEADER = struct.Struct(ELF_HEADERS[1])  # whose first fields both have
 
 
@@ -207,6 +208,10 @@ class SavedFile:
             if self.path.suffix == ".onnx":
                 raise ModelError(f"{self.path.name} is not a compiled model", why="ONNX files are compiled first, and what comes of it is loaded",
                                  hint="`roundel compile` or rd.compile makes one of it, `roundel check` looks at it")
+            foreign = next((system for magic, system in _FOREIGN.items() if start.startswith(magic)), None)
+            if foreign is not None:
+                raise ModelError(f"{self.path.name} cannot be loaded", why=f"it is a library for {foreign}, and Python loads models for Linux",
+                                 hint="call it from C, by the header that `--header` writes, or compile the model for this machine")
             raise ModelError(f"{self.path.name} cannot be loaded", why="the file is empty" if not size else "it is not a shared library",
                              hint="give a file that `roundel compile` or Model.save wrote")
         end = _read(self.file, max(size - _LAYOUT.size, 0), min(_LAYOUT.size, size), self.path)
