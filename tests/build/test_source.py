@@ -27,6 +27,20 @@ def test_a_c_program_computes_what_the_library_computes(kind, tmp_path):
         np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5) if w.dtype.kind == "f" else np.testing.assert_array_equal(g, w)
 
 
+@pytest.mark.parametrize("compiler, machine", [("gcc", "x86-64-v4"), ("gcc", "x86-64"), ("clang", "haswell")])
+@pytest.mark.parametrize("kind", [k for k in MODELS if k != "attention"])
+def test_vectors_by_extensions_compute_what_the_library_computes(kind, compiler, machine, tmp_path):
+    """Also where the processor's own vectors are shorter than those of the text."""
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    model, inputs = MODELS[kind]()
+    want = listed(rd.compile(model)(*inputs))
+    options = (*STRICT, "-O1", "-DSMALL_MEMORY_BYTES=65536", *SANITIZED)
+    got = run_in_c(rd.compile(model, target=f"c -mcpu={machine} -mattr=+vector-extensions"), inputs, want, tmp_path, (compiler,), options)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-5) if w.dtype.kind == "f" else np.testing.assert_array_equal(g, w)
+
+
 def test_code_compiled_from_c_runs_in_this_process_and_as_a_library(tmp_path):
     model, inputs = convolutions()
     compiled = rd.compile(model, target="c")

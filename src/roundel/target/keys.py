@@ -20,6 +20,7 @@ from ..ir.errors import OptionError
 from .behaviour import Behaviour
 
 K, M, G = 1 << 10, 1 << 20, 1 << 30
+C_FORMS = ("mve.fp", "vector-extensions")  # features of a target of kind c that say in which form vectors are written (`codegen.c`)
 CPU_KINDS = ("llvm", "c", "hexagon", "ext_dev")
 DEVICE_KINDS = ("cuda", "nvptx", "rocm", "metal", "opencl", "vulkan", "webgpu", "trn")
 KINDS = CPU_KINDS + DEVICE_KINDS

@@ -399,8 +399,10 @@ def _complete(given: dict[str, Any]) -> dict[str, Any]:
     plain = {"cores": 1, "attrs": (), **base, **narrowed, "cpu": base.get("cpu", cpu or "x86-64")}
     out = {**plain, **{k: v for k, v in given.items() if v != "" and k != "cpu"}}
     # C source has no instructions by name: those of a machine are between its C compiler and whoever calls that. Of a board's processor the few are known
-    # that C code has functions for (`codegen.c.instructions`)
-    out["features"] = () if out.get("kind") == "c" and not is_bare(out["triple"]) else keys.with_features(plain["features"], out["features"])
+    # that C code has functions for (`codegen.c.instructions`), and forms of vectors in C are asked for
+    out["features"] = keys.with_features(plain["features"], out["features"])
+    if out.get("kind") == "c" and not is_bare(out["triple"]):
+        out["features"] = tuple(f for f in keys.C_FORMS if f in out["features"] and f not in plain["features"])
     return {name: out[name] for name in _NAMES}
 
 

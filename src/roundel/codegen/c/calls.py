@@ -219,7 +219,7 @@ def _reduce(w: Writer, e: tir.Call) -> str:
     op, dtype, lanes, rest = e.op.removeprefix("reduce_"), x.dtype.element, x.dtype.lanes, []
     v = w.name("v")
     w.line(f"{c_type(dtype)} {v}[{lanes}];")
-    w.for_lanes(lanes, lambda: [f"{v}[l] = {w.value(x)};"])
+    w.assign(v, x)
     while lanes > 1:
         if lanes % 2:
             rest.append(f"{v}[{lanes - 1}]")

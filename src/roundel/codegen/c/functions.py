@@ -20,7 +20,7 @@ from ...lower.facts import written_data
 from ...target.spec import MachineSpec
 from ..backend import Function
 from ..storage import is_packed
-from . import calls, vectors  # noqa: F401  (calls registers what it writes)
+from . import calls, vector_extensions, vectors  # noqa: F401  (calls registers what it writes)
 from .statements import SMALL_STACK, STACK_LIMIT, STACK_TOTAL, WORK, slot_field
 from .types import c_type
 from .writer import Helpers, Writer, identifiers
@@ -60,7 +60,11 @@ def emit_function(f: Function, helpers: Helpers, spec: MachineSpec) -> Piece:
     func, kind = f.program, f.program.attrs.get("kind")
     w = Writer(helpers, lambda name: c_name(f.symbols(name)), contract=bool(func.attrs.get("contract", True)))
     w.for_board = spec.is_bare
-    w.has_vectors = f"+{vectors.FEATURE}" in spec.features.split(",")
+    features = {f.removeprefix("+") for f in spec.features.split(",")}
+    if vector_extensions.FEATURE in features:
+        w.store_vectors, w.assign_vector = vector_extensions.stored, vector_extensions.assigned
+    elif vectors.FEATURE in features:
+        w.store_vectors = vectors.stored
     w.function, w.kind, w.constants = func, str(kind), f.facts.constants
     w.stack_limit, w.stack_total = (SMALL_STACK, SMALL_STACK) if spec.is_bare else (STACK_LIMIT, STACK_TOTAL)
     result = "int32_t" if kind == "host" else c_type(func.ret_dtype)

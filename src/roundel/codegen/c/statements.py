@@ -10,7 +10,7 @@ from ...ir.visit import walk
 from ...runtime.native import dlpack_code
 from ..storage import buffer_bytes, element_bytes, is_packed
 from ..writes import writes
-from . import prelude, vectors
+from . import prelude
 from .calls import operands
 from .expressions import bare, base, offset, place
 from .types import c_type
@@ -62,7 +62,7 @@ def _let(w: Writer, s: tir.Let) -> None:
     if s.var.dtype.lanes > 1:
         name = w.name(s.var.name)
         w.line(f"{c_type(s.var.dtype)} {name}[{s.var.dtype.lanes}];")
-        w.for_lanes(s.var.dtype.lanes, lambda: [f"{name}[l] = {w.value(s.value)};"])
+        w.assign(name, s.value)
     else:
         text = w.value(s.value)
         (w.nonneg_vars.add if w.nonneg(s.value) else w.nonneg_vars.discard)(s.var)
@@ -153,7 +153,7 @@ def _store(w: Writer, s: tir.BufferStore) -> None:
         w.line(_written(w, s, w.value(s.value)))
         return
     disturbs = _disturbs(w, s, lanes)
-    if vectors.stored(w, s, disturbs):
+    if w.store_vectors is not None and w.store_vectors(w, s, disturbs):
         return
     held = w.array(s.value) if disturbs else None
 

@@ -41,7 +41,7 @@ def use(w: Writer, name: str) -> str:
 def stored(w: Writer, s: tir.BufferStore, disturbs: bool) -> bool:
     """Write a store of vectors to neighbours in memory; False where there is no such form, and nothing is written. ``disturbs``: it changes what it loads."""
     dtype, lanes = s.buffer.dtype, s.value.dtype.lanes
-    if not w.has_vectors or s.predicate is not None or dtype not in _IN_MEMORY or lanes % LANES or _first(s.indices, 0) is None:
+    if s.predicate is not None or dtype not in _IN_MEMORY or lanes % LANES or _first(s.indices, 0) is None:
         return False
     if not disturbs and _copied(w, s):
         return True

@@ -82,7 +82,9 @@ class Writer:
         self.stack_bytes = self.stack_limit = self.stack_total = 0  # of allocations: those made, and the most of one and of all
         self.counts_work = False
         self.for_board = False  # whether the processor may have no instructions for floats
-        self.has_vectors = False  # whether the processor's C compiler makes more of vectors than of loops over their lanes
+        # What writes a store of vectors, or a value into an array, without a loop over lanes; False where it has no form for it and writes nothing.
+        self.store_vectors: Callable[[Writer, tir.BufferStore, bool], bool] | None = None
+        self.assign_vector: Callable[[Writer, str, tir.Expr], bool] | None = None
         self.kind = "kernel"
         self.leave: Callable[[str], str] = lambda status: "return;"
         self.function: tir.PrimFunc | None = None
@@ -236,8 +238,13 @@ class Writer:
         if hit is None:
             hit = self.arrays[e] = self.name("v")
             self.line(f"{c_type(e.dtype)} {hit}[{e.dtype.lanes}];")
-            self.for_lanes(e.dtype.lanes, lambda: [f"{hit}[l] = {self.value(e)};"])
+            self.assign(hit, e)
         return hit
+
+    def assign(self, array: str, e: tir.Expr) -> None:
+        """Writes all lanes of a vector into an array."""
+        if self.assign_vector is None or not self.assign_vector(self, array, e):
+            self.for_lanes(e.dtype.lanes, lambda: [f"{array}[l] = {self.value(e)};"])
 
     def unused(self, text: str) -> str:
         """The function's text, in which names that are declared and not used are said to be so, which silences compilers."""
