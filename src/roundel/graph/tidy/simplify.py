@@ -16,6 +16,7 @@ from ...ops.dims import equal
 from ...passes import pass_
 from ..pattern import Match, OpPattern, Pattern, PatternRewriter, commutative, is_const, is_op, wildcard
 from .fold_padding import PADDING
+from .early_takes import EARLY_TAKES
 from .grouped_heads import GROUPED
 from .scales import SCALES
 from .unread_taps import UNREAD_TAPS
@@ -243,7 +244,7 @@ RULES: list[Rule] = [
     (_gelu.has_dtype("float32"), lambda m: make("nn.gelu", m[x])),
     (_widened, _units_first), (_split, _batch_split), (_turned_split, _batch_split_first),
     (_concat, _concat_of_one), (_take, _take_one), (_where, _no_choice), (_div, _divide_by_power_of_two),
-    *GROUPED, *PADDING, *SCALES, *UNREAD_TAPS, *WHOLE,
+    *EARLY_TAKES, *GROUPED, *PADDING, *SCALES, *UNREAD_TAPS, *WHOLE,
 ]
 
 
