@@ -170,6 +170,9 @@ class _Products(GraphRewriter):
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if is_call(call, "astype") and call.sinfo.dtype == "float32" and call.args[0] in self.exact:
             return self.exact[call.args[0]]
+        if self._asks_for_others(call):
+            wide = [self.emit(make("astype", call.args[0], dtype="int32")), graph.Constant.of(call.args[1].data.numpy().astype(np.int32))]
+            call = make(call.op.name, *wide, **(dict(call.attrs) | {"out_dtype": None}))
         if not _is_product(call) or call.sinfo.dtype != "int32" or call.args[0].sinfo.dtype != "int32":
             return call
         found = None if _is_transposed(call) else _narrow(call)
@@ -195,6 +198,13 @@ class _Products(GraphRewriter):
             return out
         sums = self.emit(make("multiply", self.emit(self._sums_of_data(call, binding)), graph.Constant.of(np.int32(moved))))
         return make("add", self.emit(out), sums)
+
+    def _asks_for_others(self, call: graph.Call) -> bool:
+        """Whether a product takes bytes as they are, and data of a type that the fastest instructions do not."""
+        data, weight = call.args[:2] if _is_product(call) and not _is_transposed(call) else (None, None)
+        if not self.types or data is None or not isinstance(weight, graph.Constant) or call.sinfo.dtype != "int32":
+            return False
+        return data.sinfo.dtype in ("uint8", "int8") and data.sinfo.dtype not in self.types and weight.sinfo.dtype in ("uint8", "int8")
 
     def _as_floats(self, call: graph.Call, data: graph.GraphExpr, zero: graph.GraphExpr | None) -> graph.GraphExpr:
         """The product of whole numbers in float32, in parts where it must be; the call itself for what gains nothing by that."""

@@ -15,8 +15,8 @@ from ...ops import make
 from ...ops.dims import equal
 from ...passes import pass_
 from ..pattern import Match, OpPattern, Pattern, PatternRewriter, commutative, is_const, is_op, wildcard
-from .fold_padding import PADDING
 from .early_takes import EARLY_TAKES
+from .fold_padding import PADDING
 from .grouped_heads import GROUPED
 from .scales import SCALES
 from .unread_taps import UNREAD_TAPS
