@@ -166,7 +166,7 @@ class Runs:
         if len(files) < 2 or {*digests.values()} <= self.times.keys():
             return
         runs = {name: _read(path).load(threads=self.threads, profile=True)["main"] for name, path in files.items()}
-        found = _interleaved(runs, layer.arrays()[0], seconds, min(max(2 * self.target.l3_bytes, 32 << 20), LARGEST))
+        found = _interleaved(runs, layer.arrays()[0], seconds, min(max(2 * self.target.l3_bytes, 32 << 20), LARGEST), self.threads)
         self.times.update({digests[name]: ms for name, ms in found.items()})
         self._times_file.write_text(json.dumps(self.times))
 
@@ -231,7 +231,7 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def _interleaved(runs: Mapping[str, Any], x: np.ndarray, seconds: float, swept: int) -> dict[str, float]:
+def _interleaved(runs: Mapping[str, Any], x: np.ndarray, seconds: float, swept: int, threads: int) -> dict[str, float]:
     """Milliseconds of each, in turns."""
     other, given, source = np.ones(swept // 4, np.float32), np.empty_like(x), x
     times: dict[str, list[tuple[float, float, float]]] = {m: [] for m in runs}
@@ -248,11 +248,13 @@ def _interleaved(runs: Mapping[str, Any], x: np.ndarray, seconds: float, swept: 
             kernels = {name: seconds * 1e3 for name, (_, seconds) in runs[m].profile().items()}
             times[m].append((used, sum(kernels.values()), sum(ms for name, ms in kernels.items() if "conv2d" in name)))
         done += 1
-    return {m: _typical(t[1:]) for m, t in times.items()}
+    return {m: typical(t[1:], threads) for m, t in times.items()}
 
 
-def _typical(calls: Sequence[tuple[float, float, float]]) -> float:
-    """Of calls, given by CPU time, time of all kernels and of those that count: the median of the last where nothing interrupted them, else by
-    their share of the CPU time."""
+def typical(calls: Sequence[tuple[float, float, float]], threads: int = 1) -> float:
+    """Of calls, given by the calling thread's CPU time, time of all kernels and of those that count: the median of the last where nothing interrupted
+    them, else by their share of the CPU time. Where other threads work too, the caller may rest meanwhile, and the median is of all calls."""
+    if threads > 1:
+        return median(own for _, _, own in calls)
     alone = [own for used, kernels, own in calls if kernels <= used]
     return median(alone if len(alone) >= ENOUGH else [used * own / kernels for used, kernels, own in calls])
