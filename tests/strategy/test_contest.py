@@ -7,15 +7,17 @@ import importlib
 
 import pytest
 from benchmarks.programs import PROGRAMS
+from benchmarks.random_layers import convolution_nd
 
-from roundel import te
+from roundel import driver, te
+from roundel.frontend.onnx import from_onnx
 from roundel.strategy import rules
 from roundel.strategy.choose import choose
 from roundel.strategy.contest import Champion, is_promising
 from roundel.strategy.cost import expected_cycles
 from roundel.strategy.generic.generic import generic
 from roundel.strategy.program import Program
-from roundel.strategy.schedule_module import schedule_program
+from roundel.strategy.schedule_module import schedule_module, schedule_program
 from roundel.strategy.sketch import Sketch, rule
 from roundel.strategy.statements import statements
 from roundel.target import Target
@@ -91,6 +93,14 @@ def dilated(dilation, size=32, channels=64):
     h, v, c = te.reduce_axis((0, 3), "h"), te.reduce_axis((0, 3), "v"), te.reduce_axis((0, channels), "c")
     y = te.compute((size, size, 64), lambda i, j, o: te.sum(p[i + h * dilation, j + v * dilation, c] * w[h, v, c, o], axis=[c, h, v]), "Y")
     return te.create_prim_func([x, w, y])
+
+
+def test_rows_so_short_that_their_sums_wait_for_each_other_go_to_a_nest_that_leaves_out_the_padding(tmp_path):
+    """Three dimensions, stride 2, rows of two results: the register tile of a rule is along one axis, and has two sums."""
+    path = tmp_path / "layer.onnx"
+    convolution_nd(96, 8, (6, 5, 4), (3, 3, 3), 2).save(path)
+    mod = driver.prepare(from_onnx(path.read_bytes()), target=Target("znver4"), pipeline=driver.DEFAULT[: driver.DEFAULT.index(schedule_module) + 1])
+    assert "generic_padding" in {f.attrs.get("scheduled") for f in mod.functions.values()}
 
 
 @pytest.mark.parametrize("dilation", (1, 6, 12, 24))

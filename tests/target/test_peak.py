@@ -49,6 +49,20 @@ def test_time_that_a_virtual_machine_takes_off_makes_no_machine_faster(monkeypat
     assert peak.best_rate((3e6, work), 0.5) == pytest.approx(1.0)
 
 
+def test_one_whole_round_and_one_that_was_cut_tell_a_rate(monkeypatch):
+    """On a busy machine there may be no time for two of either kind."""
+    clocks = {"passed": 0.0, "spent": 0.0}
+    shares = itertools.cycle([0.1, 1.0])
+
+    def work() -> None:
+        clocks["passed"] += 3e-3
+        clocks["spent"] += 3e-3 * next(shares)
+
+    monkeypatch.setattr(peak, "_seconds", lambda: clocks["spent"])
+    monkeypatch.setattr(peak.time, "perf_counter", lambda: clocks["passed"])
+    assert peak.best_rate((3e6, work), 0.0) == pytest.approx(1.0)
+
+
 def test_all_cores_are_measured_together():
     """Threads that share one thing do no more together than one alone."""
     lock = threading.Lock()

@@ -207,6 +207,7 @@ def test_levels():
 def test_narrow_vectors_pass_through_units_that_take_wide_ones_in_parts():
     """Zen 4 has units of 256 bits: one multiply-add and load of 512 bits in a cycle, two of fewer; other processors have as many of all."""
     assert [(Target("znver4", vector_bytes=n).fma_ports, Target("znver4", vector_bytes=n).loads) for n in (64, 32, 16)] == [(1, 1), (2, 2), (2, 2)]
+    assert [(Target("znver4", vector_bytes=n).stores, Target("znver4", vector_bytes=n).add_ports) for n in (64, 32)] == [(0.5, 1), (1, 2)]
     assert [Target(name, vector_bytes=16).fma_ports for name in ("znver5", "znver3", "x86-64", "cortex-a76")] == [2, 2, 1, 2]
     narrow = Target("llvm -mcpu=znver4 -vector-width=256")
     assert narrow.peak_gflops() == Target("znver4").peak_gflops() and narrow == Target("znver4").with_(vector_bytes=32)

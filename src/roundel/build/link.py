@@ -105,8 +105,9 @@ def link(
 
     ``weights`` is the blob that the library's constants point into; it is embedded, or with ``side_file`` (and always
     above 1 GiB) written to ``<stem>.weights`` (of an object: ``<name>.weights``) beside ``out`` and mapped when the model is opened. ``name`` (default:
-    the file's) begins the names of the C functions; those in ``header`` are declared in ``<stem>.h`` beside ``out``, and a DLL's are in ``<stem>.lib`` too. ``target`` gives the triple of
-    another machine; None is this one. ``levels``: where there are several libraries, name and symbol of each, the best first.
+    the file's) begins the names of the C functions; those in ``header`` are declared in ``<stem>.h`` beside ``out``, and a DLL's are in
+    ``<stem>.lib`` too. ``target`` gives the triple of another machine; None is this one. ``levels``: where there are several libraries, name and symbol
+    of each, the best first.
     ``max_size``: the most bytes that the file and its weights may have, ``"40M"`` or a number. Raises BuildError with the linker's words or the disk's,
     OptionError for another ending; nothing is left behind then.
     """

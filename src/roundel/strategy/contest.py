@@ -20,7 +20,7 @@ from .sketch import Sketch
 
 GENERAL = frozenset({"contraction", "matvec", "columns", "windows", "rows", "totals", "points", "fallback", "as_written"})
 """Rules that schedule what the program says, as a generic schedule does."""
-CONTENDERS = ("contraction", "matvec", "columns", "windows", "rows", "generic")
+CONTENDERS = ("contraction", "matvec", "columns", "windows", "rows", "generic", "generic_padding")
 """Rules that may take a program from one of these, in the order in which they are asked."""
 OF_ANY_SIZE = ("generic",)
 """The same for programs with symbolic sizes: rules are kept there to what they were measured for, since the model does not see what their guards and

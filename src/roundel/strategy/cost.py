@@ -442,7 +442,7 @@ class _Body:
         kept = self.times(store.moves) * self.registers(store.moves, store.bits)
         stored, shuffled = (1, 0) if self.s.in_parts else self._accesses(result)
         is_plain = result.lane == 1 or self.s.in_parts
-        each = self.target.result_cycles * self.registers(store.moves, store.bits) if is_plain else self.target.stores * stored + shuffled
+        each = self.target.result_cycles * self.registers(store.moves, store.bits) if is_plain else stored / self.target.stores + shuffled
         waiting = exposed(self.target, chain * self.times(self.unrolled))
         latency = LATENCIES * self.target.fma_latency
         if self.s.in_parts:  # the one vector that is left is another statement's

@@ -51,7 +51,7 @@ class _Core:
     l2_rate: float
     l3_rate: float
     line_bytes: int = 64
-    stores: int = 1
+    stores: float = 1
     miss_cycles: float = 8.0
     forwarding: float = 4.0
     entry_cycles: float = 1.0
@@ -76,7 +76,7 @@ _GOLDEN_COVE_SERVER = _Core(OUT_OF_ORDER, 2, 6, 512, 12, 16, 128, 48, 9, forward
 _ZEN1 = _Core(OUT_OF_ORDER, 2, 5, 192, 8, 8, 32, 24, 12, forwarding=1.0, add_ports=2)
 _ZEN2 = _Core(OUT_OF_ORDER, 2, 6, 224, 8, 8, 64, 32, 18, forwarding=1.0, add_ports=2)
 _ZEN3 = _Core(OUT_OF_ORDER, 2, 6, 256, 8, 8, 64, 32, 20, forwarding=1.0, add_ports=2)
-_ZEN4 = _Core(OUT_OF_ORDER_ZEN, 1, 6, 320, 8, 8, 64, 32, 24, forwarding=1.0, add_ports=1)  # a load of 512 bits takes both ports
+_ZEN4 = _Core(OUT_OF_ORDER_ZEN, 1, 6, 320, 8, 8, 64, 32, 24, stores=0.5, forwarding=1.0, add_ports=1)  # 512 bits in two halves
 _ZEN5 = _Core(OUT_OF_ORDER_ZEN, 2, 6, 448, 12, 16, 128, 64, 32, forwarding=1.0, add_ports=2)
 _N1 = _Core(OUT_OF_ORDER_ARM, 2, 4, 128, 4, 8, 32, 20, 10, wrong_branch=11.0)
 _V1 = _Core(OUT_OF_ORDER_ARM, 3, 8, 256, 4, 8, 48, 32, 12, stores=2, wrong_branch=11.0)

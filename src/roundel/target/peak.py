@@ -224,7 +224,8 @@ def best_rate(work: Work, seconds: float) -> float:
         done, elapsed = done + 1, time.perf_counter() - begun
         if (done > 1 and elapsed >= seconds) or (done >= LEAST_ROUNDS and elapsed >= LEAST_SECONDS and whole[1] <= min(AGREED * whole[0], elapsed)):
             break
-    return amount / (whole if whole[1] < float("inf") else cut)[1] * 1e-9  # the best may be a clock that was read at a bad moment
+    best = whole if whole[1] < float("inf") else sorted([*whole, *cut])  # two at least
+    return amount / best[1] * 1e-9  # the best may be a clock that was read at a bad moment
 
 
 def chain_work(target: Target) -> Work:

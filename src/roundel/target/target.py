@@ -57,7 +57,7 @@ class Target(Behaviour):
     fma_latency: int  # cycles
     fma_ports: int  # vector multiply-adds per cycle
     loads: int  # of vectors, per cycle
-    stores: int  # of vectors, per cycle
+    stores: float  # of vectors, per cycle
     issue: int  # instructions per cycle
     window: int  # instructions of the reorder buffer
     line_bytes: int  # of all caches
@@ -382,11 +382,13 @@ def _changed(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any
     return {**out, "attrs": tuple(sorted(attrs.items()))}
 
 
-def _per_cycle(machine: Mapping[str, Any], width: int) -> dict[str, int]:
-    """Multiply-adds and loads of a cycle that a machine has of vectors of another width: of those that pass through its units in parts there are fewer."""
+def _per_cycle(machine: Mapping[str, Any], width: int) -> dict[str, float]:
+    """Multiply-adds, additions, loads and stores of a cycle that a machine has of vectors of another width: of those that pass through its units in
+    parts there are fewer."""
     unit = machine["unit_bytes"]
     parts, before = (max(n // unit, 1) for n in (width, machine["vector_bytes"]))
-    return {name: max(machine[name] * before // parts, 1) for name in ("fma_ports", "loads")}
+    whole = {name: max(machine[name] * before // parts, min(machine[name], 1)) for name in ("fma_ports", "add_ports", "loads")}
+    return {**whole, "stores": machine["stores"] * before / parts}
 
 
 def _complete(given: dict[str, Any]) -> dict[str, Any]:

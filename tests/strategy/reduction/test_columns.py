@@ -6,9 +6,11 @@ from __future__ import annotations
 import pytest
 
 from roundel import te
-from roundel.ir import tir
-from roundel.ir.visit import statements
+from roundel.ir import IRModule, tir
+from roundel.ir.visit import statements, walk
+from roundel.lower import lower
 from roundel.strategy.choose import choose
+from roundel.strategy.schedule_module import schedule_program
 from roundel.target import Target
 
 
@@ -28,3 +30,15 @@ def test_columns_are_shared_out_by_what_they_take_with_the_caches(rows, threads)
     func = te.create_prim_func([x, te.compute((15990,), lambda j: te.sum(x[k.var, j], axis=[k]), "Y")])
     made = next(a.applied.func for a in choose(func, Target("sapphirerapids"), pins={"sketch": "columns"}) if a.fits)
     assert any(type(n) is tir.For and n.kind is tir.ForKind.PARALLEL for n in statements(made.body)) == threads
+
+
+@pytest.mark.parametrize("width", [31, 20, 16, 12])
+def test_rows_of_what_a_stage_keeps_begin_at_whole_vectors(width):
+    """The last vector of a row, stored with a mask, must not reach into the next row: whoever loads that would wait for the store."""
+    x, k = te.placeholder((40, 6, width), "float32", "X"), te.reduce_axis((0, 40), "k")
+    half = te.compute((40, 6, width), lambda i, j, c: te.exp(x[i, j, c]), "H")
+    func = te.create_prim_func([x, te.compute((6, width), lambda j, c: te.sum(half[k.var, j, c], axis=[k]), "Y")])
+    pinned = func.with_attr("decisions", {"sketch": "columns", "vectors": 2 if width > 16 else 1}).with_attr("global_symbol", "main")
+    mod = IRModule({"main": schedule_program(pinned, Target("znver4"))[0]}).replace(attrs={"target": Target("znver4")})
+    kept = [n.buffer for f in lower(mod).functions.values() for n in walk(f.body) if type(n) is tir.Allocate and n.buffer.scope == "global"]
+    assert kept and all(b.strides[-2].value % 16 == 0 if b.strides else b.shape[-1].value % 16 == 0 for b in kept), [(b.shape, b.strides) for b in kept]

@@ -41,7 +41,7 @@ def generic(program: Program) -> Iterator[Sketch]:
 @rule
 def generic_padding(program: Program) -> Iterator[Sketch]:
     """Fits those among them in which a reduction alone reads what is padded: the padding is not stored, but becomes conditions on the loops over the
-    window. The model does not see what the cut loops cost, so this sketch is for measurements."""
+    window. It takes a program only from a rule whose schedule it is expected to beat clearly (`roundel.strategy.contest`)."""
     if program.reductions and program.is_plain and any(pads(i) for i in program.blocks):
         start = program.with_cheap_inlined.fork(seed=0)
         inline_moves(start, [i.name for i in blocks_of(start.func) if pads(i) and len(start.get_consumers(start.get_block(i.name))) == 1])

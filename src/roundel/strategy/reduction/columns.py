@@ -71,6 +71,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], sh
         block = sch.get_block(info.name)
         sch.set_scope(block, 0, "local" if len(long_axes(info)) == shared + 1 else "global")
         sch.compute_at(block, row)
+        _align_rows(sch, block, lanes)
     pending = None
     for info in infos:
         if info.name in parts:
@@ -81,6 +82,15 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], sh
     stream(sch, infos[-1], row, target)
     grain = parallelize(sch, row, (table.expected(choice) or 0.0) / (loop_extent(sch, row) or ASSUMED // vectors), target)
     return Applied(sch, decisions=choice | grain)
+
+
+def _align_rows(sch: Schedule, block: Any, lanes: int) -> None:
+    """Rows of what a stage keeps in memory begin at whole vectors: the last vector of a row, which is stored with a mask, else reaches into the next row,
+    and whoever loads that waits until the store is in the cache, since none of it can be forwarded."""
+    buffer = sch.get(block).writes[0].buffer
+    width = buffer.shape[-1]
+    if buffer not in sch.func.buffer_params and buffer.scope == "global" and buffer.ndim > 1 and type(width) is tir.IntImm and width.value % lanes:
+        sch.storage_align(block, 0, -2, lanes, 0)
 
 
 def _sums_up_stage(info: BlockInfo, infos: list[BlockInfo]) -> bool:
