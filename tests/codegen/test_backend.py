@@ -14,11 +14,13 @@ from roundel.ir.errors import BuildError
 from roundel.target.spec import MachineSpec
 
 HERE = Path(roundel.__file__).parent
-IMPORT = re.compile(r"from \.+codegen\.(\w+)|from roundel\.codegen\.(\w+)|import roundel\.codegen\.(\w+)")
+GENERATORS = sorted(p.parent.name for p in HERE.glob("codegen/*/backend.py"))
+IMPORT = re.compile(rf"(from \.+|from roundel\.|import roundel\.)codegen\.({'|'.join(GENERATORS)})\b")
 
 
 def test_nobody_outside_imports_a_code_generator_by_name():
     """But who puts a file of C source together."""
+    assert {"c", "llvm"} <= set(GENERATORS)
     found = {str(p.relative_to(HERE)): m.group() for p in HERE.rglob("*.py") if "codegen" not in p.parts and (m := IMPORT.search(p.read_text()))}
     assert set(found) == {"build/source.py"}
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What passes see of the bindings in front of the one that they rewrite."""
 
-from roundel.graph.rewriter import GraphRewriter
+from roundel.graph.rewriter import GraphRewriter, may_call
 from roundel.ir import graph
 from roundel.script import ir as I
 from roundel.script import relax as R
@@ -44,3 +44,22 @@ def test_what_a_block_made_of_variables_of_its_own_is_not_seen_behind_it():
     seen.module()
     assert seen.inside["b"] and seen.seen.get("c") and not any(seen.seen.get(name) for name in ("b", "d"))
     assert isinstance(Two["main"].body.blocks[0], graph.DataflowBlock)
+
+
+@I.ir_module
+class Branches:
+    """An operator in a branch alone."""
+
+    @R.function
+    def main(p: R.Tensor((), "bool"), x: R.Tensor((3,), "float32")):
+        if p:
+            y = R.exp(x)
+        else:
+            y = R.negative(x)
+        return y
+
+
+def test_which_operators_a_module_may_call():
+    assert may_call(Two, ["sort", "concat"]) and may_call(Two, {"add"})
+    assert not may_call(Two, ["sort", "matmul"])
+    assert may_call(Branches, ["sort"]), "branches are not looked into"

@@ -9,7 +9,7 @@ and column by column, from a table of kinds, so that each kind is the neighbour 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,8 +113,8 @@ def weights(rng: np.random.Generator, inner: int, columns: int, form: str) -> np
         return made.astype(dtype)
 
 
-def compiled(form: str, size: tuple[int, int, int], weight: np.ndarray, accuracy: str = "default") -> Product:
-    """The product of a form and size, for one and two threads."""
+def compiled(form: str, size: tuple[int, int, int], weight: np.ndarray, accuracy: str = "default", choices: Mapping[str, str] | None = None) -> Product:
+    """The product of a form and size, for one and two threads; ``choices`` as of ``rd.compile``."""
     m, k, n = size
     symbolic, batch = form.endswith("symbolic"), form.endswith("batch")
     count = tir.Var("n", INT64, True)
@@ -125,7 +125,7 @@ def compiled(form: str, size: tuple[int, int, int], weight: np.ndarray, accuracy
             y = bb.emit_output(bb.emit(make("matmul", x, graph.Constant.of(weight), out_dtype="float32")))
         bb.emit_func_output(y)
     with options.override(accuracy=accuracy):
-        names, built = list(prepare(bb.get())), compile_module(bb.get())
+        names, built = list(prepare(bb.get(), choices=choices)), compile_module(bb.get(), choices=choices)
     shapes = [(1, k), (m, k), (m + 1, k), (2 * m + 3, k)] if symbolic else [shape]
     return Product(f"{form} {m}x{k}x{n}, accuracy {accuracy}", weight, shapes, {t: built.load(threads=t)["main"] for t in (1, 2)},
                    any("strassen" in name for name in names))

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from operator import is_
 from typing import Any
 
@@ -20,7 +20,7 @@ from ..ir import graph, tir
 from ..ir.choice import Choosing
 from ..ir.module import IRModule
 from ..ir.node import Span
-from ..ir.op import OpDef
+from ..ir.op import OpDef, get_op
 from ..ops.dims import assuming
 
 _ATOMS = (graph.Var, graph.DataflowVar, graph.Constant, graph.ShapeExpr, graph.PrimValue, graph.StringValue, graph.DTypeValue,
@@ -253,6 +253,20 @@ def uses(func: graph.Function) -> dict[graph.Var, int]:
 
     operand(func.body)
     return count
+
+
+def may_call(mod: IRModule, names: Collection[str]) -> bool:
+    """Whether any graph function calls one of the operators, or has branches or loops, which are not looked into. Passes for rare operators ask this first:
+    walking a long function costs more."""
+    wanted = [get_op(name) for name in names]
+    for func in mod.functions.values():
+        if isinstance(func, graph.Function) and isinstance(func.body, graph.SeqExpr):
+            for block in func.body.blocks:
+                for binding in block.bindings:
+                    value = binding.value
+                    if type(value) is graph.If or type(value) is graph.While or (type(value) is graph.Call and value.op in wanted):
+                        return True
+    return False
 
 
 def operands(value: Any) -> list[Any]:

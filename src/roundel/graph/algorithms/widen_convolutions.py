@@ -13,7 +13,7 @@ from ...ir.module import IRModule
 from ...ir.op import OpDef
 from ...ops import make
 from ...passes import pass_
-from ..rewriter import GraphRewriter
+from ..rewriter import GraphRewriter, may_call
 
 _NAMES = {f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")}
 
@@ -21,7 +21,7 @@ _NAMES = {f"nn.conv{n}d{kind}" for n in (1, 2, 3) for kind in ("", "_transpose")
 @pass_("widen_convolutions")
 def widen_convolutions(mod: IRModule) -> IRModule:
     """Convert operands and results of convolutions of 16-bit floats."""
-    return _Widen(mod).module()
+    return _Widen(mod).module() if may_call(mod, _NAMES) else mod
 
 
 class _Widen(GraphRewriter):

@@ -18,7 +18,7 @@ from ...ir.op import OpDef
 from ...ops import make
 from ...ops.dims import paddings, per_axis
 from ...passes import pass_
-from ..rewriter import GraphRewriter
+from ..rewriter import GraphRewriter, may_call
 from .block_channels import is_pointwise
 
 _ONE = tir.index_const(1)
@@ -27,7 +27,7 @@ _ONE = tir.index_const(1)
 @pass_("lift_conv1d")
 def lift_conv1d(mod: IRModule) -> IRModule:
     """Give convolutions with constant weights over one axis, and what lies between them, a second axis of extent 1."""
-    return _Lift(mod).module()
+    return _Lift(mod).module() if may_call(mod, _OPS) else mod
 
 
 class _Lift(GraphRewriter):

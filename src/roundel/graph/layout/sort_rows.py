@@ -13,7 +13,7 @@ from ...ir.module import IRModule
 from ...ir.op import OpDef
 from ...ops import make
 from ...passes import pass_
-from ..rewriter import GraphRewriter
+from ..rewriter import GraphRewriter, may_call
 
 _SORTS = ("sort", "argsort", "topk")
 
@@ -21,7 +21,7 @@ _SORTS = ("sort", "argsort", "topk")
 @pass_("sort_rows")
 def sort_rows(mod: IRModule) -> IRModule:
     """Turn what is sorted along a strided axis."""
-    return _SortRows(mod).module()
+    return _SortRows(mod).module() if may_call(mod, _SORTS) else mod
 
 
 class _SortRows(GraphRewriter):

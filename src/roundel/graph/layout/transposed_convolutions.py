@@ -21,7 +21,7 @@ from ...ir.op import OpDef
 from ...ops import make
 from ...ops.dims import paddings, per_axis, static
 from ...passes import pass_
-from ..rewriter import GraphRewriter
+from ..rewriter import GraphRewriter, may_call
 
 Emit = Callable[[graph.GraphExpr], graph.GraphExpr]
 _NAMES = {f"nn.conv{n}d_transpose" for n in (1, 2, 3)}
@@ -74,7 +74,7 @@ class Phased:
 @pass_("transposed_convolutions")
 def transposed_convolutions(mod: IRModule) -> IRModule:
     """Compute transposed convolutions of data weights, in groups, of other types than float32 or of stride 1 by their phases."""
-    return _Phases(mod).module()
+    return _Phases(mod).module() if may_call(mod, _NAMES) else mod
 
 
 class _Phases(GraphRewriter):

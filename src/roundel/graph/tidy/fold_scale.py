@@ -12,7 +12,7 @@ from ...ir.module import IRModule
 from ...ops import make
 from ...passes import pass_
 from ..pattern import Match, PatternRewriter, commutative, is_const, is_op, wildcard
-from ..rewriter import is_call
+from ..rewriter import is_call, may_call
 
 x, mean, var, gamma, beta = (wildcard() for _ in range(5))
 weight, bias, scale = is_const(), is_const(), is_const()
@@ -21,7 +21,8 @@ weight, bias, scale = is_const(), is_const(), is_const()
 @pass_("decompose_batch_norm")
 def decompose_batch_norm(mod: IRModule) -> IRModule:
     """Inference batch normalisation becomes ``x * scale + shift`` with scale and shift computed at compile time where constant."""
-    return PatternRewriter(mod, [(is_op("nn.batch_norm")(x, gamma, beta, mean, var), _batch_norm)]).module()
+    rules = [(is_op("nn.batch_norm")(x, gamma, beta, mean, var), _batch_norm)]
+    return PatternRewriter(mod, rules).module() if may_call(mod, ["nn.batch_norm"]) else mod
 
 
 def _batch_norm(m: Match) -> Any:
@@ -46,6 +47,8 @@ def _batch_norm(m: Match) -> Any:
 def fold_scale(mod: IRModule) -> IRModule:
     """``conv(x, W) * s`` with constant W and per-channel constant s becomes ``conv(x, W * s)``, also through a bias; likewise
     for a matrix product with a constant right operand and a scale along its last axis. ``conv(x * s, W)`` becomes that where s is one number."""
+    if not may_call(mod, _ANCHORS):
+        return mod
     rules = []
     for name in _ANCHORS:
         anchor = is_op(name)(x, weight)

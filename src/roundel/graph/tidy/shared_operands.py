@@ -11,12 +11,11 @@ from typing import Any
 
 from ...ir import graph
 from ...ir.module import IRModule
-from ...ir.op import get_op
 from ...ops import make
 from ...ops.dims import static
 from ...passes import pass_
 from ..pattern import Match, PatternRewriter, is_op, wildcard
-from ..rewriter import is_call
+from ..rewriter import is_call, may_call
 
 x, y = wildcard(), wildcard()
 _product = is_op("matmul")(x, y)
@@ -25,19 +24,7 @@ _product = is_op("matmul")(x, y)
 @pass_("shared_operands")
 def shared_operands(mod: IRModule) -> IRModule:
     """Right operands of products that are one matrix, repeated along dimensions of the left one's batch, become that matrix."""
-    return PatternRewriter(mod, [(_product, _once)]).module() if any(map(_may_repeat, mod.functions.values())) else mod
-
-
-def _may_repeat(func: Any) -> bool:
-    """Whether a graph function repeats anything, as few do, or has branches, which are not looked into."""
-    repeating = get_op("broadcast_to")
-    if isinstance(func, graph.Function) and isinstance(func.body, graph.SeqExpr):
-        for block in func.body.blocks:
-            for binding in block.bindings:
-                value = binding.value
-                if type(value) is graph.If or type(value) is graph.While or (type(value) is graph.Call and value.op is repeating):
-                    return True
-    return False
+    return PatternRewriter(mod, [(_product, _once)]).module() if may_call(mod, ["broadcast_to"]) else mod
 
 
 def _once(m: Match) -> Any:
