@@ -3,9 +3,9 @@
 elsewhere find the package where these tests do, also by a relative ``PYTHONPATH``; a schedule rule that fails and is passed over, which
 a user only notices by the speed, fails the test. What is chosen follows from the table of machines, not from what this one was measured to do.
 
-    for n in 4 16 32 64; do OPCHECK_SCHEDULED=1 python -m pytest -q tests/ops --vector-bytes $n; done
+    OPCHECK_SCHEDULED=1 python -m pytest -q tests/ops --vector-bytes 16
 
-takes this machine for one with vectors of so many bytes."""
+takes this machine for one with vectors of so many bytes (`python -m tests.ops` does so for four widths, and for real models)."""
 
 import logging
 import os
