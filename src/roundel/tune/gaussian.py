@@ -47,12 +47,18 @@ class Likeness:
     def __call__(self, some: np.ndarray, others: np.ndarray, parts: tuple[float, float]) -> np.ndarray:
         """The covariance of what is expected of candidates, given as rows of the tables: a row for each of ``some``, a column for each of ``others``."""
         found = np.full((len(some), len(others)), SHARED**2)
-        decisions, tables = sum(n for _, n in self._points), sum(n > 0 for _, n in self._points)
-        for k, (points, count) in enumerate(self._points):
-            if count:
-                alike = points[some[:, k]] @ points[others[:, k]].T
-                found += parts[0] ** 2 * count / decisions * alike + parts[1] ** 2 / tables * np.exp(APART * count * (alike - 1.0))
+        for k in range(len(self._points)):
+            found += self.of_table(k, some[:, k], others[:, k], parts)
         return found
+
+    def of_table(self, k: int, some: np.ndarray, others: np.ndarray, parts: tuple[float, float]) -> np.ndarray:
+        """What one table's decisions add to it, of its rows."""
+        points, count = self._points[k]
+        if not count:
+            return np.zeros((len(some), len(others)))
+        decisions, tables = sum(n for _, n in self._points), sum(n > 0 for _, n in self._points)
+        alike = points[some] @ points[others].T
+        return parts[0] ** 2 * count / decisions * alike + parts[1] ** 2 / tables * np.exp(APART * count * (alike - 1.0))
 
     def variance(self, parts: tuple[float, float]) -> float:
         """Of what is expected of any candidate."""
@@ -82,8 +88,12 @@ class Posterior:
         return root, np.linalg.solve(root, values)
 
     def mean(self, rows: np.ndarray) -> np.ndarray:
-        """What is expected of candidates."""
-        return self.likeness(rows, self.rows, self.parts) @ self._weights
+        """What is expected of candidates: each row of each table is looked at once, however many candidates have it."""
+        found = np.full(len(rows), SHARED**2 * self._weights.sum())
+        for k in range(len(self.likeness.tables)):
+            own, at = np.unique(rows[:, k], return_inverse=True)
+            found += (self.likeness.of_table(k, own, self.rows[:, k], self.parts) @ self._weights)[at]
+        return found
 
     def among(self, rows: np.ndarray) -> Among:
         """The same of some of which several are to be measured."""

@@ -8,6 +8,7 @@ import numpy as np
 import roundel as rd
 from roundel import te
 from roundel.ir import IRModule
+from roundel.ir.digest import structural_digest
 from roundel.strategy.generic.generic import generic
 from roundel.strategy.pack_constants import relayout
 from roundel.strategy.program import Program
@@ -60,3 +61,12 @@ def test_tiles_may_be_whole_axes():
     (sketch,) = generic(Program(func, Target("znver4")))
     (table,) = sketch.tables
     assert 9 in table.columns["rows"] and 11 not in table.columns["rows"]
+
+
+def test_no_two_candidates_are_one_program():
+    x, k = te.placeholder((24, 48), "float32", "X"), te.reduce_axis((0, 48), "k")
+    func = te.create_prim_func([x, te.compute((24,), lambda i: te.max(x[i, k], axis=k), "Y")])
+    (sketch,) = generic(Program(func, Target("x86-64-v3")))
+    (table,) = sketch.tables
+    made = [structural_digest(sketch.schedule(table.decisions(row)).func) for row in range(len(table))]
+    assert len(made) == len(set(made)) > 4

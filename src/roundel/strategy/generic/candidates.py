@@ -71,7 +71,7 @@ def candidates(stage: Stage, target: Target, constants: tuple[Any, ...] = (), to
     for rank, (s, t, known) in enumerate(first):
         more = [t | {n: np.full_like(t["rows"], v) for n, v in (("inner", stage.reduce[-1]), ("unroll", 1), ("sweep", 1), ("straight", 0))}]
         found = [known]
-        if rank < FAVOURITES or (to_measure and known.min() <= WIDE * first[0][2].min()):
+        if s.vector not in stage.reduce and (rank < FAVOURITES or (to_measure and known.min() <= WIDE * first[0][2].min())):
             near = known <= (FAR if to_measure else NEAR) * known.min()
             more, found = _orders(stage, s, {n: x[near] for n, x in t.items()}, model, to_measure)
         for table, cost in zip(more, found, strict=True):
@@ -86,7 +86,7 @@ def _orders(stage: Stage, s: Structure, t: Columns, model: _Model, to_measure: b
     """Tiles under each order of the loops; those that differ in numbers only are judged at once."""
     tables, costs = [], []
     bodies = t["rows"] * t["vectors"] * t["others"]
-    for inner, sweep in itertools.product(_inner(stage), (1, 0)):
+    for inner, sweep in itertools.product(_inner(stage), (1, 0) if s.row >= 0 else (1,)):  # tiles without rows have one order
         for straight, written in _straight(stage, inner, s) if to_measure else [(0, 1)]:
             most = MOST_STRAIGHT if straight else MOST_WRITTEN_OUT
             fitting = {n: np.flatnonzero((bodies * n * written <= most) | (n * written == 1)) for n in _steps(stage, inner, model.target)}
