@@ -11,7 +11,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -97,7 +97,7 @@ static void say(const char *text) { while (*text) *(volatile unsigned char *)0x1
 static uint32_t count(void) { uint32_t n; __asm__ volatile(".option arch, +zicsr\\n csrr %0, minstret" : "=r"(n)); return n; }
 void begin_here(void) { main(); *(volatile uint32_t *)0x100000 = 0x5555; for (;;) { } }
 __attribute__((section(".start"), naked, used)) void reset(void) {
-  __asm__(".option arch, +zicsr\\n la sp, stack_top\\n li t0, 0x2000\\n csrs mstatus, t0\\n j begin_here"); /* with floats, where it has them */
+  __asm__(".option arch, +zicsr\\n la sp, stack_top\\n li t0, 0x2200\\n csrs mstatus, t0\\n j begin_here"); /* with floats and vectors, where it has them */
 }
 """, """\
 ENTRY(reset)
@@ -109,9 +109,10 @@ SECTIONS {{
 }}
 """)
 
+RISCV_64 = replace(RISCV, emulator="qemu-system-riscv64", arguments=("-bios", "none", "-cpu", "rv64,v=true,vlen=128"))
 _HARD = "-mfloat-abi=hard"
 _arm = lambda board, code, memory, *options, tick=40.0, vectors=0: Microcontroller(board, code, memory, options, tick, vectors, family=ARM)
-_riscv = lambda *options: Microcontroller("virt", 0x80000000, 0x80000000, options, 1.0, family=RISCV)
+_riscv = lambda *options, family=RISCV: Microcontroller("virt", 0x80000000, 0x80000000, options, 1.0, family=family)
 BOARDS = {
     "cortex-m3": _arm("mps2-an385", 0x400, 0x20000000, "-mcpu=cortex-m3"),
     "cortex-m4": _arm("mps2-an386", 0x400, 0x20000000, "-mcpu=cortex-m4", _HARD),
@@ -120,6 +121,7 @@ BOARDS = {
     "cortex-m55": _arm("mps3-an547", 0x01000000, 0x21000000, "-mcpu=cortex-m55", _HARD, tick=31.25),  # 512 KB at 0 are too few for floats
     "rv32imac": _riscv("-march=rv32imac", "-mabi=ilp32"),
     "rv32imafc": _riscv("-march=rv32imafc", "-mabi=ilp32f"),
+    "rv64gcv-bare": _riscv("-march=rv64gcv", "-mabi=lp64d", family=RISCV_64),
 }
 
 _PROGRAM = """\

@@ -20,7 +20,8 @@ def test_a_quantised_model_computes_there_what_it_computes_here(cpu, tmp_path):
     made = model.save(tmp_path / "net.o", header=True)
     run = run_on_board(cpu, made, [x], [want])
     np.testing.assert_allclose(run.outputs[0], want, atol=1e-6)
-    assert run.stack <= model.metadata["board"]["stack"] * 1.05
+    announced = model.metadata["board"]["stack"]
+    assert announced is None or run.stack <= announced  # GCC tells
     assert set(undefined(made, cpu)) <= {"memcpy", "memset", "memmove"}
 
 

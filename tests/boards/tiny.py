@@ -56,7 +56,7 @@ def row(net: Net, content: bytes, cpu: str, folder: Path) -> list[str]:
     made = model.save(folder / "net.o", header=True)
     needs, run = model.metadata["board"], run_on_board(cpu, made, [x], [wanted])
     off = np.abs(run.outputs[0] - wanted).max() / np.abs(wanted).max()
-    return [f"{needs['flash']:,}", f"{needs['ram']:,}", f"{needs['stack']:,} / {run.stack:,}", millions(run.instructions), f"{off:.1g}",
+    return [f"{needs['flash']:,}", f"{needs['ram']:,}", f"{needs['stack'] or 0:,} / {run.stack:,}", millions(run.instructions), f"{off:.1g}",
             " ".join(undefined(made, cpu))]
 
 

@@ -25,17 +25,21 @@ _OPTIONS = ("-std=c99", "-O2", "-fno-math-errno", "-fno-trapping-math", "-ffunct
 _AS_WRITTEN = ("-fno-tree-ter", "-fno-tree-reassoc", "-fno-tree-vectorize")
 """GCC: products are added to their sums one after the other, and factors loaded where they are written, as there are registers for. Otherwise it adds products
 to each other first and keeps more numbers than a small processor has registers for: up to two fifths more instructions."""
+_AS_WRITTEN_BY_CLANG = ("-fno-vectorize", "-fno-slp-vectorize")
+"""zig: vectors are those of the source; what else becomes vectors takes flash."""
 _GNU_ARM, _GNU_RISCV = "arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"
 _HARD = ("-mthumb", "-mfloat-abi=hard")
 
 
 @dataclass(frozen=True)
 class _Compilers:
-    """How a processor is called by GCC, whose command is ``gnu``, and by zig: a target, and a processor of it."""
+    """How a processor is called by GCC, whose command is ``gnu``, and by zig: a target, and a processor of it. ``zig_first``: GCC, as distributions have it
+    for boards (12), makes no vectors for it."""
 
     gnu: str
     options: tuple[str, ...]
     zig: tuple[str, str]
+    zig_first: bool = False
 
 
 _PROCESSORS = {
@@ -46,6 +50,8 @@ _PROCESSORS = {
     "cortex-m55": _Compilers(_GNU_ARM, ("-mcpu=cortex-m55", *_HARD), ("thumb-freestanding-eabihf", "cortex_m55")),
     "rv32imac": _Compilers(_GNU_RISCV, ("-march=rv32imac", "-mabi=ilp32"), ("riscv32-freestanding-none", "generic_rv32+m+a+c")),
     "rv32imafc": _Compilers(_GNU_RISCV, ("-march=rv32imafc", "-mabi=ilp32f"), ("riscv32-freestanding-none", "generic_rv32+m+a+f+c")),
+    "rv64gcv-bare": _Compilers(_GNU_RISCV, ("-march=rv64gcv", "-mabi=lp64d", "-mcmodel=medany"), ("riscv64-freestanding-none", "generic_rv64+m+a+f+d+c+v"),
+                               zig_first=True),
 }
 
 
@@ -69,11 +75,13 @@ def compiler_of(cpu: str) -> tuple[str, ...] | None:
     if known is None:
         return None
     bare = f"-I{library.source_dir() / 'bare'}"  # headers for compilers that come without a C library
-    if path := shutil.which(known.gnu):
+    path, has_zig = shutil.which(known.gnu), importlib.util.find_spec("ziglang") is not None
+    if path and not (known.zig_first and has_zig):
         return (path, *known.options, *(("-ffreestanding", "-fbuiltin", bare) if known.gnu == _GNU_RISCV else ()))
-    if importlib.util.find_spec("ziglang") is not None:
+    if has_zig:
         target, name = known.zig
-        return (sys.executable, "-P", "-m", "ziglang", "cc", "-target", target, f"-mcpu={name}", "-fno-sanitize=all", "-fno-unwind-tables",
+        model = [option for option in known.options if option.startswith("-mcmodel")]
+        return (sys.executable, "-P", "-m", "ziglang", "cc", "-target", target, f"-mcpu={name}", *model, "-fno-sanitize=all", "-fno-unwind-tables",
                 "-fno-asynchronous-unwind-tables", "-g0", bare)
     return None
 
@@ -87,7 +95,7 @@ def compile_source(source: Path, out: Path, cpu: str) -> Needs:
     folder = toolchain.temporary_folder("roundel-board-")
     try:
         made = folder / "made.o"
-        tells = (*_AS_WRITTEN, "-fcallgraph-info=su") if "ziglang" not in command else ()
+        tells = (*_AS_WRITTEN, "-fcallgraph-info=su") if "ziglang" not in command else _AS_WRITTEN_BY_CLANG
         toolchain.run([*command, *_OPTIONS, *tells, "-c", source.resolve(), "-o", made], cwd=folder)
         flash, ram = _sizes(made.read_bytes())
         calls = next(folder.glob("*.ci"), None)
@@ -141,12 +149,13 @@ _WRITABLE, _LOADED, _EMPTY = 1, 2, 8  # flags of a section; the type of one that
 
 
 def _sizes(content: bytes) -> tuple[int, int]:
-    """Bytes of flash and of RAM that the sections of an ELF object (32 bits, little endian) take: variables with a value take both."""
+    """Bytes of flash and of RAM that the sections of an ELF object (little endian) take: variables with a value take both."""
     flash = ram = 0
-    (start,) = struct.unpack_from("<I", content, 32)
-    size, count = struct.unpack_from("<HH", content, 46)
+    wide = content[4] == 2  # of 64 bits
+    (start,) = struct.unpack_from("<Q" if wide else "<I", content, 40 if wide else 32)
+    size, count = struct.unpack_from("<HH", content, 58 if wide else 46)
     for k in range(count):
-        _, kind, flags, _, _, nbytes = struct.unpack_from("<6I", content, start + k * size)
+        _, kind, flags, _, _, nbytes = struct.unpack_from("<2I4Q" if wide else "<6I", content, start + k * size)
         if flags & _LOADED:
             ram += nbytes if flags & _WRITABLE else 0
             flash += nbytes if kind != _EMPTY else 0

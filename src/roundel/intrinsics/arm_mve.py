@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of sixteen or eight products of bytes, in a register of integers, on Arm processors with vectors of 128 bits for microcontrollers (MVE: VMLADAVA).
 
-Eight bytes become numbers of 16 bits where they are loaded, which takes no instruction of its own.
+Eight bytes become numbers of 16 bits where they are loaded, which takes no instruction of its own. C source for boards has functions for these sums
+(``codegen/c/vectors.h``), which RISC-V's vectors compute as well, by a product and a reduction.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from roundel.interp.llvm_meanings import define_meaning
 from roundel.ir import tir
 from roundel.script import tir as T
 
-from .registry import Cost, TensorIntrin
+from .registry import SCALAR, Cost, TensorIntrin
 
 MVE = "mve.fp"
 """LLVM's name of the extension, with floats."""
@@ -47,6 +48,7 @@ def _dot(group: int, dtype: str) -> TensorIntrin:
             T.writes(C[0:1])
             C[0] = T.call_llvm_pure_intrin("int32", name, *[T.int32(0)] * 3, C[0], *(tir.cast(x[T.Ramp(0, 1, group)], f"{dtype}x{group}") for x in (A, B)))
 
+    TensorIntrin.register(f"rvv.dot_{group}_i8i8i32", desc, impl, needs=("v", SCALAR), cost=Cost(latency=8.0, slots=3.0))
     return TensorIntrin.register(f"mve.dot_{group}_i8i8i32", desc, impl, needs=(MVE,), cost=Cost(latency=2.0))
 
 

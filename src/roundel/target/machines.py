@@ -28,7 +28,7 @@ _WASI = "wasm32-unknown-wasi"  # with a system: files, arguments
 _SHARED = "simd128,atomics,bulk-memory"  # WebAssembly with threads
 _X86_32, _ARM_32 = "i686-unknown-linux-gnu", "armv7-unknown-linux-gnueabihf"
 _M3, _M4F, _M33F, _M55F = (f"thumbv{name}" for name in ("7m-none-eabi", "7em-none-eabihf", "8m.main-none-eabihf", "8.1m.main-none-eabihf"))
-_RISCV_32 = "riscv32-unknown-elf"
+_RISCV_32, _RISCV_64 = "riscv32-unknown-elf", "riscv64-unknown-elf"
 
 
 @dataclass(frozen=True)
@@ -175,6 +175,7 @@ MACHINES: dict[str, dict[str, Any]] = {
     "cortex-m55": _machine(_MICRO, _M55F, "dsp,mve.fp", 16, 8, 3, 1, 128 * K, 512 * K, 0, 0.25, 0.5, 0.5, kind="c"),
     "rv32imac": _machine(_MICRO, _RISCV_32, "", 4, 24, 30, 1, 128 * K, 256 * K, 0, 0.1, 0.2, 0.2, kind="c"),
     "rv32imafc": _machine(_MICRO, _RISCV_32, "", 4, 24, 4, 1, 128 * K, 256 * K, 0, 0.2, 0.2, 0.2, kind="c"),
+    "rv64gcv-bare": _machine(_MICRO, _RISCV_64, "m,a,f,d,c,v", 16, 24, 4, 1, 128 * K, 1 * M, 0, 0.5, 1.0, 1.0, kind="c"),
     # Engines give the 16 registers of x86-64 to vectors, one excepted; a product that is not fused with its addition takes another.
     "wasm32": _machine(_ANY_WASM, _WASM, "simd128", 16, 14, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
     "wasm32-relaxed": _machine(_ANY_WASM, _WASM, "simd128,relaxed-simd", 16, 15, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),

@@ -63,7 +63,7 @@ def emit_function(f: Function, helpers: Helpers, spec: MachineSpec) -> Piece:
     features = {f.removeprefix("+") for f in spec.features.split(",")}
     if vector_extensions.FEATURE in features:
         w.store_vectors, w.assign_vector = vector_extensions.stored, vector_extensions.assigned
-    elif vectors.FEATURE in features:
+    elif not features.isdisjoint(vectors.FEATURES):
         w.store_vectors = vectors.stored
     w.function, w.kind, w.constants = func, str(kind), f.facts.constants
     w.stack_limit, w.stack_total = (SMALL_STACK, SMALL_STACK) if spec.is_bare else (STACK_LIMIT, STACK_TOTAL)

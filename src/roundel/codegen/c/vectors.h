@@ -1,5 +1,5 @@
 
-/* Vectors of four numbers of 32 bits: registers of Arm's MVE where the compiler has them, arrays elsewhere. Narrower integers are widened where they are
+/* Vectors of four numbers of 32 bits: registers of Arm's MVE or of RISC-V's V where the compiler has them, arrays elsewhere. Narrower integers are widened where they are
  * loaded, and keep their low bits where they are stored. */
 #if defined(__GNUC__) && defined(__ARM_FEATURE_MVE) && __ARM_FEATURE_MVE == 3
 #include <arm_mve.h>
@@ -63,6 +63,71 @@ RD_INLINE int32_t rd_dot8(const int8_t *a, const int8_t *b, int32_t c) {
   __asm__("vmladava.s16 %0, %q1, %q2" : "+Te"(c) : "w"(vldrbq_s16(a)), "w"(vldrbq_s16(b)));
   return c;
 }
+#elif defined(__clang__) && defined(__riscv_vector)
+#include <riscv_vector.h>
+typedef int32_t rd_i32x4 __attribute__((vector_size(16)));
+typedef uint32_t rd_u32x4 __attribute__((vector_size(16)));
+typedef float rd_f32x4 __attribute__((vector_size(16)));
+typedef rd_i32x4 rd_i32x4_at __attribute__((aligned(4), may_alias));
+typedef rd_f32x4 rd_f32x4_at __attribute__((aligned(4), may_alias));
+typedef int16_t rd_i16x4 __attribute__((vector_size(8), aligned(2), may_alias));
+typedef int8_t rd_i8x4 __attribute__((vector_size(4), aligned(1), may_alias));
+typedef uint8_t rd_u8x4 __attribute__((vector_size(4), aligned(1), may_alias));
+typedef int8_t rd_i8x16 __attribute__((vector_size(16), aligned(1), may_alias));
+#define RD_CHOSEN(t, p, a, b) ((t)(((rd_i32x4)(a) & (rd_i32x4)(p)) | ((rd_i32x4)(b) & ~(rd_i32x4)(p))))
+#define RD_WRAPS(a, sign, b) ((rd_i32x4)((rd_u32x4)(a) sign (rd_u32x4)(b)))
+RD_INLINE rd_f32x4 rd_load4_f32(const float *p) { return *(const rd_f32x4_at *)p; }
+RD_INLINE rd_i32x4 rd_load4_i32(const int32_t *p) { return *(const rd_i32x4_at *)p; }
+RD_INLINE rd_i32x4 rd_load4_i16(const int16_t *p) { return __builtin_convertvector(*(const rd_i16x4 *)p, rd_i32x4); }
+RD_INLINE rd_i32x4 rd_load4_i8(const int8_t *p) { return __builtin_convertvector(*(const rd_i8x4 *)p, rd_i32x4); }
+RD_INLINE rd_i32x4 rd_load4_u8(const uint8_t *p) { return __builtin_convertvector(*(const rd_u8x4 *)p, rd_i32x4); }
+RD_INLINE void rd_store4_f32(float *p, rd_f32x4 x) { *(rd_f32x4_at *)p = x; }
+RD_INLINE void rd_store4_i32(int32_t *p, rd_i32x4 x) { *(rd_i32x4_at *)p = x; }
+RD_INLINE void rd_store4_i16(int16_t *p, rd_i32x4 x) { *(rd_i16x4 *)p = __builtin_convertvector(x, rd_i16x4); }
+RD_INLINE void rd_store4_i8(int8_t *p, rd_i32x4 x) { *(rd_i8x4 *)p = __builtin_convertvector(x, rd_i8x4); }
+RD_INLINE void rd_store4_u8(uint8_t *p, rd_i32x4 x) { *(rd_u8x4 *)p = __builtin_convertvector(x, rd_u8x4); }
+RD_INLINE void rd_copy16(void *to, const void *from) { *(rd_i8x16 *)to = *(const rd_i8x16 *)from; }
+RD_INLINE rd_f32x4 rd_all4_f32(float x) { return (rd_f32x4){x, x, x, x}; }
+RD_INLINE rd_i32x4 rd_all4_i32(int32_t x) { return (rd_i32x4){x, x, x, x}; }
+RD_INLINE rd_f32x4 rd_add4_f32(rd_f32x4 a, rd_f32x4 b) { return a + b; }
+RD_INLINE rd_f32x4 rd_sub4_f32(rd_f32x4 a, rd_f32x4 b) { return a - b; }
+RD_INLINE rd_f32x4 rd_mul4_f32(rd_f32x4 a, rd_f32x4 b) { return a * b; }
+RD_INLINE rd_i32x4 rd_add4_i32(rd_i32x4 a, rd_i32x4 b) { return RD_WRAPS(a, +, b); }
+RD_INLINE rd_i32x4 rd_sub4_i32(rd_i32x4 a, rd_i32x4 b) { return RD_WRAPS(a, -, b); }
+RD_INLINE rd_i32x4 rd_mul4_i32(rd_i32x4 a, rd_i32x4 b) { return RD_WRAPS(a, *, b); }
+RD_INLINE rd_f32x4 rd_add4_f32_by(rd_f32x4 a, float b) { return a + b; }
+RD_INLINE rd_f32x4 rd_sub4_f32_by(rd_f32x4 a, float b) { return a - b; }
+RD_INLINE rd_f32x4 rd_mul4_f32_by(rd_f32x4 a, float b) { return a * b; }
+RD_INLINE rd_i32x4 rd_add4_i32_by(rd_i32x4 a, int32_t b) { return RD_WRAPS(a, +, rd_all4_i32(b)); }
+RD_INLINE rd_i32x4 rd_sub4_i32_by(rd_i32x4 a, int32_t b) { return RD_WRAPS(a, -, rd_all4_i32(b)); }
+RD_INLINE rd_i32x4 rd_mul4_i32_by(rd_i32x4 a, int32_t b) { return RD_WRAPS(a, *, rd_all4_i32(b)); }
+RD_INLINE rd_f32x4 rd_fma4_f32(rd_f32x4 a, rd_f32x4 b, rd_f32x4 c) { return __builtin_elementwise_fma(a, b, c); }
+RD_INLINE rd_f32x4 rd_fma4_f32_by(rd_f32x4 a, float b, rd_f32x4 c) { return __builtin_elementwise_fma(a, rd_all4_f32(b), c); }
+RD_INLINE rd_f32x4 rd_neg4_f32(rd_f32x4 x) { return -x; }
+RD_INLINE rd_i32x4 rd_min4_i32(rd_i32x4 a, rd_i32x4 b) { return __builtin_elementwise_min(a, b); }
+RD_INLINE rd_i32x4 rd_max4_i32(rd_i32x4 a, rd_i32x4 b) { return __builtin_elementwise_max(a, b); }
+RD_INLINE rd_f32x4 rd_min4_f32(rd_f32x4 a, rd_f32x4 b) { return RD_CHOSEN(rd_f32x4, (a < b) | (a != a), a, b); }
+RD_INLINE rd_f32x4 rd_max4_f32(rd_f32x4 a, rd_f32x4 b) { return RD_CHOSEN(rd_f32x4, (a > b) | (a != a), a, b); }
+RD_INLINE rd_f32x4 rd_float4(rd_i32x4 x) { return __builtin_convertvector(x, rd_f32x4); }
+RD_INLINE rd_i32x4 rd_whole4(rd_f32x4 x) {
+  const rd_i32x4 large = x >= 0x1p31f, small = x <= -0x1p31f, inside = (x == x) & ~large & ~small;
+  const rd_i32x4 n = __builtin_convertvector(RD_CHOSEN(rd_f32x4, inside, x, rd_all4_f32(0.0f)), rd_i32x4);
+  return n | (large & INT32_MAX) | (small & INT32_MIN);
+}
+RD_INLINE rd_f32x4 rd_round4(rd_f32x4 x) { return __builtin_elementwise_roundeven(x); }
+RD_INLINE rd_i32x4 rd_nearest4(rd_f32x4 x, int32_t zero, int32_t low, int32_t high) {
+  const rd_f32x4 v = RD_CHOSEN(rd_f32x4, x == x, rd_max4_f32(rd_min4_f32(x, rd_all4_f32(32767.0f)), rd_all4_f32(-32768.0f)), rd_all4_f32(0.0f));
+  const rd_i32x4 n = (rd_i32x4)(v + 0x1.8p23f) - 0x4B400000 + zero; /* the sum has no digits behind the point */
+  return RD_CHOSEN(rd_i32x4, x == x, rd_min4_i32(rd_max4_i32(n, rd_all4_i32(low)), rd_all4_i32(high)), rd_all4_i32(0));
+}
+RD_INLINE int32_t rd_dots(const int8_t *a, const int8_t *b, int32_t c, size_t n) {
+  const vint16m2_t products = __riscv_vwmul_vv_i16m2(__riscv_vle8_v_i8m1(a, n), __riscv_vle8_v_i8m1(b, n), n);
+  return __riscv_vmv_x_s_i32m1_i32(__riscv_vwredsum_vs_i16m2_i32m1(products, __riscv_vmv_s_x_i32m1(c, 1), n));
+}
+RD_INLINE int32_t rd_dot16(const int8_t *a, const int8_t *b, int32_t c) { return rd_dots(a, b, c, 16); }
+RD_INLINE int32_t rd_dot8(const int8_t *a, const int8_t *b, int32_t c) { return rd_dots(a, b, c, 8); }
+#undef RD_CHOSEN
+#undef RD_WRAPS
 #else
 #define RD_LANES for (int k = 0; k < 4; k++)
 typedef struct { int32_t at[4]; } rd_i32x4;

@@ -18,8 +18,8 @@ from .quantised import Quantised
 from .types import short
 from .writer import Writer
 
-FEATURE = "mve.fp"
-"""LLVM's name of what a processor needs for `vectors.h` to be faster than loops."""
+FEATURES = ("mve.fp", "v")
+"""LLVM's names of what a processor needs, one of them, for `vectors.h` to be faster than loops: vectors of Arm's microcontrollers, and of RISC-V."""
 
 LANES = 4
 _TEXT = "rd_vectors", (Path(__file__).parent / "vectors.h").read_text()

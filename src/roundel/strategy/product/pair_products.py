@@ -71,14 +71,14 @@ def _halves(k: Any) -> list[Any]:
     return [k % 4 // 2, k % 2]
 
 
-def _vector(group: int) -> Form:
+def _vector(kind: str, group: int, products: int) -> Form:
     inner = lambda k: [k % group]
-    return Form(f"mve.dot_{group}_i8i8i32", group, inner, inner, "", 2, 4, 8, 4, 1, 1, 1, lanes=4)
+    return Form(f"{kind}.dot_{group}_i8i8i32", group, inner, inner, "", 2, 4, 8, 4, 1, 1, products, lanes=4)
 
 
 FORMS = (
-    _vector(16),
-    _vector(8),
+    *(_vector("mve", group, 1) for group in (16, 8)),
+    *(_vector("rvv", group, 4) for group in (16, 8)),
     Form("dsp.pairs_4_i16i8i32", 4, _halves, lambda k: _halves(k)[::-1], "int16", 4, 4, 16, 4, 2, 3, 2),
     Form("scalar.dot_1x4_i8i8i32", 4, lambda k: [k % 4], lambda k: [k % 4], "", 4, 4, 16, 1, 4, 4, 8, is_one=False),
 )
