@@ -91,3 +91,28 @@ def test_a_network_of_shuffles_counts_with_what_it_reads():
     whole, *rest = crossing(tiled, 0)
     assert whole > 400 * 97 * 15 * 4 > max(rest)
     assert expected_cycles(tiled, MACHINE, cores=1) > 400 * 97 * 15 / 8  # loads, shuffles and stores of vectors
+
+
+def test_a_statement_outside_of_the_loops_may_stand_between_those_inside():
+    """The init of a sum whose loops are fused runs at a place of its own."""
+    @T.prim_func
+    def program(A: T.Buffer((7, 4, 2), "float32"), W: T.Buffer((2, 4, 2), "float32"), C: T.Buffer((7, 2), "float32")):
+        held = T.sblock_alloc_buffer((7, 4, 2), "float32", scope="local")
+        for fused in range(56):
+            for j in range(2):
+                with T.sblock("held"):
+                    v_i = T.axis.spatial(7, fused // 8)
+                    v_k = T.axis.spatial(4, fused % 4)
+                    v_j = T.axis.spatial(2, j)
+                    held[v_i, v_k, v_j] = A[v_i, v_k, v_j] * T.float32(2)
+            for j in range(2):
+                with T.sblock("c"):
+                    v_i = T.axis.spatial(7, fused // 8)
+                    v_n = T.axis.spatial(2, fused // 4 % 2)
+                    v_k = T.axis.reduce(4, fused % 4)
+                    v_j = T.axis.reduce(2, j)
+                    with T.init():
+                        C[v_i, v_n] = T.float32(0)
+                    C[v_i, v_n] = C[v_i, v_n] + held[v_i, v_k, v_j] * W[v_n, v_k, v_j]
+
+    assert 0 < expected_cycles(program, MACHINE) < 1e6

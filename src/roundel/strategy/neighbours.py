@@ -49,9 +49,10 @@ class _Box:
 
 @dataclass(frozen=True)
 class _Run:
-    """Groups from ``start`` on that share some loops: the boxes of each in one iteration of these, and the bytes of which no earlier one touches."""
+    """Groups that share some loops, by their numbers in the order of the program, between which others may stand: the boxes of each in one iteration of
+    these loops, and the bytes of which no earlier one touches."""
 
-    start: int
+    groups: list[int]
     boxes: list[list[_Box]]
 
     @cached_property
@@ -61,11 +62,15 @@ class _Run:
 
     def own(self, group: int) -> float:
         """Bytes that a group touches."""
-        return sum(b.nbytes for b in self.boxes[group - self.start])
+        return sum(b.nbytes for b in self.of(group))
+
+    def of(self, group: int) -> list[_Box]:
+        """The boxes of a group."""
+        return self.boxes[self.groups.index(group)]
 
     def between(self, first: int, last: int) -> float:
         """Bytes that the groups from one to another one touch."""
-        return self.own(first) + sum(self.fresh[first + 1 - self.start : last + 1 - self.start])
+        return self.own(first) + sum(self.fresh[self.groups.index(first) + 1 : self.groups.index(last) + 1])
 
 
 class _Program:
@@ -77,7 +82,7 @@ class _Program:
         """Those inside of the loops over these variables."""
         if loops not in self.runs:
             inside = [k for k, (place, _, _) in enumerate(self.groups) if place[: len(loops)] == loops]
-            self.runs[loops] = _Run(inside[0], [self._boxes(k, len(loops)) for k in inside])
+            self.runs[loops] = _Run(inside, [self._boxes(k, len(loops)) for k in inside])
         return self.runs[loops]
 
     def _boxes(self, group: int, shared: int) -> list[_Box]:
@@ -108,11 +113,11 @@ class Neighbours:
         run = self.program.run(self.place[: self.shared[depth]])
         body = self.place[: self.shared[depth + 1]] if depth + 1 < len(self.shared) else None
         there = []
-        for k in range(run.start, self.group):
+        for k in (k for k in run.groups if k < self.group):
             is_inside = body is not None and self.program.groups[k][0][: len(body)] == body
             if is_inside or run.between(k, self.group) <= capacity:
-                there += run.boxes[k - run.start]
-        found = [max(0.0, 1.0 - sum(own.share_in(e) for e in there)) for own in run.boxes[self.group - run.start]]
+                there += run.of(k)
+        found = [max(0.0, 1.0 - sum(own.share_in(e) for e in there)) for own in run.of(self.group)]
         return [0.0 if EDGE * n < 1 else n for n in found]
 
 
