@@ -2,7 +2,8 @@
 """tensorize: a tile of a program that does what an instruction does becomes that instruction.
 
 The loops of the tile may stand in any order, and the axes of an operand in memory too (a transposed matrix): then the instruction's accesses are
-made in that order, element by element where it would have read a row.
+made in that order, element by element where it would have read a row. An operand whose address the implementation hands on lies as it is described: in that
+order, and without gaps unless its strides are parameters.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from roundel.ir.tir import (
     Range,
     Stmt,
 )
-from roundel.ir.visit import on
+from roundel.ir.visit import on, walk
 
 from .accesses import accesses_of
 from .blockize import blockize
@@ -56,7 +57,7 @@ def tensorize(tree: Tree, block_or_loop: Target, tensor_intrin: str, preserve_un
         made = blockize(tree, block_or_loop, preserve_unit_iters)
         changed, token = made.tree, made.made
     outer: Block = changed.nodes[token]
-    match = _Match(changed, outer)
+    match = _Match(changed, outer, _addressed(intrin))
     why = match.function(intrin.desc)
     if why:
         refuse(
@@ -67,6 +68,12 @@ def tensorize(tree: Tree, block_or_loop: Target, tensor_intrin: str, preserve_un
         )
     new = _implement(outer, intrin.impl, dict(zip(intrin.impl.buffer_params, map(match.buffers.__getitem__, intrin.desc.buffer_params))))
     return Change(changed.edit({outer: new}), token if changed is not tree else None)
+
+
+def _addressed(intrin: TensorIntrin) -> frozenset[Buffer]:
+    """Operands of a description of which the implementation hands on the address, and nothing says how far apart their elements are."""
+    taken = {n.args[0].buffer for n in walk(intrin.impl.body) if type(n) is tir.Call and n.op == "address_of" and type(n.args[0]) is BufferLoad}
+    return frozenset(d for d, i in zip(intrin.desc.buffer_params, intrin.impl.buffer_params, strict=True) if i in taken and not i.strides)
 
 
 def _single(stmt: Stmt) -> tuple[list[For], BlockRealize] | None:
@@ -110,8 +117,8 @@ class _Place:
 class _Match:
     """Compares a tile with a description; buffers correspond up to the order of axes and an offset that is fixed inside the tile."""
 
-    def __init__(self, tree: Tree, outer: Block) -> None:
-        self.tree, self.outer = tree, outer
+    def __init__(self, tree: Tree, outer: Block, addressed: frozenset[Buffer] = frozenset()) -> None:
+        self.tree, self.outer, self.addressed = tree, outer, addressed
         self.an = Analyzer()
         for iv in outer.iter_vars:
             self.an.bind(iv.var, iv.dom)
@@ -188,6 +195,8 @@ class _Match:
         known = self.buffers.get(want.buffer)
         for axes in _orders(len(want.indices), len(have.indices)) if known is None else [known.axes]:
             place = _Place(have.buffer, axes, self.offsets(want.indices, have.indices, axes))
+            if want.buffer in self.addressed and not place.is_plain:
+                continue
             if not any(free_vars(o) & self.mine for o in place.offsets):
                 return self.buffers.setdefault(want.buffer, place) == place
         return False
