@@ -77,7 +77,7 @@ FIGURES: dict[str, Number] = {
     "fma_latency": Number(1, 100),
     "fma_ports": Number(1, 32),
     "loads": Number(1, 32),
-    "stores": Number(0.1, 32, whole=False),
+    "stores": Number(1e-3, 32, whole=False),
     "issue": Number(1, 64),
     "window": Number(1, 8192),
     "line_bytes": Number(8, 4 * K, power=True),

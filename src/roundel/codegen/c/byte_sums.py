@@ -38,6 +38,7 @@ class Linear:
 
     @property
     def size(self) -> Fraction:
+        """A bound of the absolute value of the float and of every part of its sum."""
         return abs(self.more) + sum((abs(by) * max(map(abs, x.dtype.limits)) for x, by in self.factors.items()), Fraction(0))
 
     @staticmethod

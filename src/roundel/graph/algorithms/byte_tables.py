@@ -103,7 +103,9 @@ class _Tables(GraphRewriter):
 
     def _source(self, call: graph.Call) -> tuple[graph.Var, int] | None:
         """The one tensor of bytes that an elementwise operator computes a function of, and the operations of it."""
-        if not isinstance(call.op, OpDef) or call.op.kind > FuseKind.BROADCAST or not isinstance(call.sinfo, graph.TensorInfo) or not call.sinfo.dtype.is_float:
+        if not isinstance(call.op, OpDef) or call.op.kind > FuseKind.BROADCAST:
+            return None
+        if not isinstance(call.sinfo, graph.TensorInfo) or call.sinfo.dtype is None or not call.sinfo.dtype.is_float:
             return None
         tensors = [a for a in call.args if not isinstance(a, graph.Constant)]
         if not tensors or any(not isinstance(a, graph.Var) or a not in self.sources or a.sinfo.shape != call.sinfo.shape for a in tensors):

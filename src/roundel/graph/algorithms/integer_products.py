@@ -202,9 +202,10 @@ class _Products(GraphRewriter):
     def _asks_for_others(self, call: graph.Call) -> bool:
         """Whether a product takes bytes as they are, and data of a type that the fastest instructions do not."""
         data, weight = call.args[:2] if _is_product(call) and not _is_transposed(call) else (None, None)
-        if not self.types or data is None or not isinstance(weight, graph.Constant) or call.sinfo.dtype != "int32":
+        if data is None or not isinstance(weight, graph.Constant) or call.sinfo.dtype != "int32":
             return False
-        return data.sinfo.dtype in ("uint8", "int8") and data.sinfo.dtype not in self.types and weight.sinfo.dtype in ("uint8", "int8")
+        narrow = data.sinfo.dtype in ("uint8", "int8") and weight.sinfo.dtype in ("uint8", "int8")
+        return narrow and bool(self.types) and data.sinfo.dtype not in self.types
 
     def _as_floats(self, call: graph.Call, data: graph.GraphExpr, zero: graph.GraphExpr | None) -> graph.GraphExpr:
         """The product of whole numbers in float32, in parts where it must be; the call itself for what gains nothing by that."""
