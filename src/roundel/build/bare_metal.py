@@ -135,8 +135,8 @@ def _check_ram(needs: Needs, limit: int, cpu: str) -> None:
     total = needs.ram + (needs.stack or 0)
     if total > limit:
         raise BuildError(f"the model needs {total:,} bytes of RAM on {cpu}, and {limit:,} were allowed", why=str(needs),
-                         hint="compute the first layers strip by strip (`--choose '*=strips4'`), take a smaller input or model, one of 8-bit integers, "
-                         "or a board with more memory")
+                         hint="where the model begins with a chain of convolutions, compute them strip by strip (`--choose '*=strips4'`); or take a "
+                         "smaller input or model, one of 8-bit integers, or a board with more memory")
 
 
 def is_no_board(cpu: str) -> OptionError:

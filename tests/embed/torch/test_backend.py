@@ -256,3 +256,13 @@ def test_operators_of_the_user_run_in_pytorch():
         x, counters = torch.randn(rows, 3), [torch.zeros(3), torch.zeros(3)]
         torch.testing.assert_close(compiled(x, counters[0]), step(x, counters[1]))
         torch.testing.assert_close(*counters)
+
+
+def test_numbers_that_a_program_read_are_divided():
+    """Dynamo's graph has another name for a division than torch.export's."""
+
+    def scaled(x):
+        return x - 3.0 / (x.max().item() + 1)
+
+    x = torch.rand(5)
+    torch.testing.assert_close(torch.compile(scaled, backend=roundel)(x), scaled(x))

@@ -63,8 +63,14 @@ def test_strips_give_the_same_numbers(seed):
 def test_nothing_is_divided_unless_it_is_asked_for_nor_on_machines_with_memory():
     mod = net(0)
     assert calls(divided(mod)) == calls(mod)
-    large = strips(mod.replace(attrs=mod.attrs | {"target": Target("x86-64")}, choices=Choices.of({"*": "strips2"})))
-    assert calls(large) == calls(mod)
+    with pytest.raises(OptionError, match="strips2 is asked for on a machine with a system"):
+        strips(mod.replace(attrs=mod.attrs | {"target": Target("x86-64")}, choices=Choices.of({"*": "strips2"})))
+
+
+def test_a_model_without_such_layers_is_told():
+    dense = function([graph.TensorInfo((1, 8), "float32")], lambda bb, x: bb.emit(make("matmul", x, graph.Constant.of(np.ones((8, 8), np.float32)))))
+    with pytest.raises(OptionError, match="does not begin with layers that can be divided"):
+        divided(dense, **{"*": "strips4"})
 
 
 def test_what_cannot_be_divided_says_why():

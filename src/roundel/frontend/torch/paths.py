@@ -8,12 +8,15 @@ examples there, and has the program assert that each condition is as it was.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 _CONDITION = "Runtime assertion failed for expression"
-_WHY = "the inputs take another branch of the program than the example inputs did, for which it was compiled: condition"
+_WHY = "the inputs take another branch of the program than the example inputs did, for which it was compiled{}: condition"
+_LINE = re.compile(r'File "([^"]*)", line (\d+), in .*\n\s*(.*)\Z')
 
 
 def exported_on_one_path(model: Any, args: tuple[Any, ...], keywords: Mapping[str, Any], shapes: Any) -> Any:
@@ -32,7 +35,13 @@ def explain_conditions(nodes: Sequence[Any]) -> None:
     """Have the assertions of a program that draft export made say what it means when they fail."""
     for n in nodes:
         if str(n.target) == "aten._assert_scalar.default":
-            n.args = (n.args[0], str(n.args[1]).replace(_CONDITION, _WHY))
+            n.args = (n.args[0], str(n.args[1]).replace(_CONDITION, _WHY.format(_asked_at(n))))
+
+
+def _asked_at(node: Any) -> str:
+    """The line of the user's program that an assertion comes from."""
+    found = _LINE.search(str(node.meta.get("stack_trace") or "").rstrip())
+    return f" (`{found[3].rstrip(':')}` in line {found[2]} of {Path(found[1]).name})" if found else ""
 
 
 def _is_condition(failure: Any) -> bool:

@@ -18,6 +18,7 @@ from math import prod
 from ...ir import graph
 from ...ir.attrs import Attrs
 from ...ir.dataclass import dataclass
+from ...ir.errors import OptionError
 from ...ir.module import IRModule
 from ...ir.op import FuseKind, OpDef
 from ...ops import make
@@ -74,9 +75,19 @@ class _Step:
 
 @pass_("strips")
 def strips(mod: IRModule) -> IRModule:
-    """Divide the first layers of networks where that was asked for, on machines with little memory."""
+    """Divide the first layers of networks where that was asked for, on machines with little memory. Raises OptionError where it cannot be done at all."""
     target = mod.attrs.get("target") or Target.host()
-    return eliminate_dead_code(_Strips(mod).module()) if target.is_bare else mod
+    asked = next((name for _, name in mod.choices.asked if name in COUNTS), None)
+    if not target.is_bare:
+        if asked is not None:
+            raise OptionError(f"{asked} is asked for on a machine with a system", hint="strips are for boards with little memory, such as cortex-m4")
+        return mod
+    made = _Strips(mod).module()
+    if asked is not None and not any(c.kind == "strips" for c in made.choices.made):
+        raise OptionError(f"{asked} is asked for, and the model does not begin with layers that can be divided",
+                          why="that takes two convolutions or pools of pictures whose sizes are known, of which each is read by the next alone",
+                          hint="leave it out")
+    return eliminate_dead_code(made)
 
 
 class _Strips(GraphRewriter):

@@ -113,7 +113,7 @@ def _rsub(node: NodeContext, a: Any, b: Any, alpha: Any = 1) -> Any:
     return _binary("subtract", lambda n, x, y: n.out_dtype())(node, b, a, alpha=alpha)
 
 
-@converter("div")
+@converter("div", "true_divide")
 def _div(node: NodeContext, a: Any, b: Any, *, rounding_mode: str | None = None) -> Any:
     dtype = node.out_dtype()
     x, y = tensor(node, a, dtype), tensor(node, b, dtype)
