@@ -28,8 +28,9 @@ MVE = "C with vectors of MVE"
 WAYS = {"C": "c", MVE: "c -mattr=+mve.fp", "C with vector extensions": "c -mattr=+vector-extensions", "LLVM": None}
 OPTIMISED = 10  # one in so many files is optimised by the C compiler, on which an attempt would spend most of its time
 BATCH = 40  # programs of one file of C
-TOLERANCE = {"bfloat16": (5e-2, 3e-2), "float16": (2e-2, 4e-3), "float32": (1e-4, 1e-5)}
-"""Of the largest element: how far a sum in another order may be from the interpreter's, and how far code in C may be from LLVM's, by the narrowest type."""
+TOLERANCE = {"bfloat16": (5e-2, 3e-2), "float16": (2e-2, 4e-3), "float32": (1e-4, 3e-5)}
+"""Of the largest element: how far a sum in another order may be from the interpreter's, and how far code in C, which may round products that LLVM's fuses,
+may be from LLVM's, by the narrowest type."""
 
 
 def attack(count: int, seed: int, start: int = 0) -> Iterator[str]:
