@@ -31,7 +31,7 @@ _LOOKUP = 14      # operations instead of which a table is looked up
 
 @pass_("byte_tables")
 def byte_tables(mod: IRModule) -> IRModule:
-    """Have long functions of bytes looked up, on processors that do so in registers or that have no vectors of floats."""
+    """Have long functions of bytes looked up, on processors that do so in registers."""
     target = mod.attrs.get("target") or Target.host()
     return _Tables(mod).module() if target.looks_up_bytes else mod
 
