@@ -35,6 +35,21 @@ def chain(results=()):
     return function([graph.TensorInfo((8, 32), "float32")], body)
 
 
+def normalised(before):
+    """Layers that normalise the sums that they make, or what they read."""
+    scale = graph.Constant.of(np.ones(32, np.float32))
+    normal = lambda bb, x: bb.emit(make("nn.layer_norm", x, scale, scale))
+
+    def body(bb, x):
+        for weight in WEIGHTS:
+            read = normal(bb, x) if before else x
+            x = bb.emit(make("add", bb.emit(make("matmul", read, weight)), x))
+            x = x if before else normal(bb, x)
+        return x
+
+    return function([graph.TensorInfo((8, 32), "float32")], body)
+
+
 def narrowed(mod):
     with options.override(precision="bfloat16"):
         return narrow_results(precision(mod.replace(attrs=mod.attrs | {"target": TARGET})))
@@ -49,6 +64,12 @@ def conversions(mod):
 def test_what_is_read_beside_a_product_is_widened_again_unless_it_is_a_result(results, widened):
     made = conversions(narrowed(chain(results)))
     assert made.count(("float32", "bfloat16")) == 3 and made.count(("bfloat16", "float32")) == widened  # the input's sum reads it as it came
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_what_is_added_to_sums_that_are_normalised_is_not_rounded(before):
+    made = conversions(narrowed(normalised(before)))
+    assert made.count(("float32", "bfloat16")) == 3 and ("bfloat16", "float32") not in made
 
 
 def test_results_are_those_of_rounded_sums():
