@@ -12,7 +12,7 @@ from tests.codegen.c_models import MODELS, convolutions, dense, listed, onnx_mod
 from tests.node_models import FOUND, Failed, Node
 
 import roundel as rd
-from roundel.build.wasm import _leb, _Module, _number
+from roundel.build.wasm import _MOST, _leb, _Module, _number
 from roundel.ir.errors import BuildError, CallError, OptionError
 
 pytest.importorskip("ziglang")
@@ -27,6 +27,19 @@ def node():
 
 def compiled(model):
     return rd.compile(model, target="wasm32")
+
+
+def run_where_it_can(node, file, inputs, **more):
+    """The results in node, or, of a module that needs what this node has not, in wasmtime."""
+    try:
+        return node.run(file, inputs, **more)
+    except Failed as error:
+        assert error.code == "MachineError" and "no memory64, which the module needs (memory of more than 4 GiB; Chrome has it" in str(error)
+    pytest.importorskip("wasmtime")
+    from tests.wasmtime_models import Instance
+
+    server = Instance(file)
+    return server.run(inputs, len(server.metadata["functions"][0]["outputs"]))
 
 
 @in_node
@@ -68,13 +81,14 @@ def test_outputs_whose_sizes_the_run_tells(node, tmp_path):
 
 @in_node
 @pytest.mark.slow  # where zig's C library was not wanted before
-def test_functions_of_the_c_library_are_linked_in(node, tmp_path):
+@pytest.mark.parametrize("target", ["wasm32", "wasm64"])
+def test_functions_of_the_c_library_are_linked_in(node, target, tmp_path):
     nodes = [helper.make_node("Mod", ["x", "y"], ["a"], fmod=1), helper.make_node("Exp", ["a"], ["b"]), helper.make_node("Mul", ["b", "w"], ["z"])]
     rng = np.random.default_rng(0)
     model = onnx_model(nodes, {n: ("float64", ["n", 5]) for n in "xy"}, {"z": ("float64", ["n", 5])}, {"w": rng.standard_normal((1, 5))})
     inputs = [rng.standard_normal((4, 5)) for _ in "xy"]
-    file = compiled(model).save(tmp_path / "m.wasm")
-    same(node.run(file, inputs), listed(rd.compile(model)(*inputs)))
+    file = rd.compile(model, target=target).save(tmp_path / "m.wasm")
+    same(run_where_it_can(node, file, inputs), listed(rd.compile(model)(*inputs)))
     assert _Module.read(file.read_bytes()).section(2)[:13] == b"\1\3env\6memory\2", "it imports no more than others"
 
 
@@ -239,6 +253,48 @@ def test_an_engine_that_shares_no_memory_takes_the_module_without_threads(tmp_pa
         with pytest.raises(Failed, match="has no atomics.*cross-origin isolated") as error:
             node.ask(threads)
         assert error.value.code == "MachineError"
+
+
+@in_node
+@pytest.mark.parametrize("kind, beside", [("convolutions", True), ("integers", False), ("dense", False)])
+def test_pointers_of_64_bits(node, kind, beside, tmp_path):
+    model, inputs = MODELS[kind]()
+    file, want = rd.compile(model, target="wasm64").save(tmp_path / "m.wasm", side_file=beside), listed(rd.compile(model)(*inputs))
+    same(run_where_it_can(node, file, inputs), want)
+    narrow = compiled(model).save(tmp_path / "narrow.wasm", side_file=beside)
+    same(node.run(file, inputs, others=[str(narrow)]), want)  # an engine without takes the other
+    threads = rd.compile(model, target="wasm64-threads").save(tmp_path / "threads.wasm")
+    same(node.run(threads, inputs, others=[str(narrow)], options={"threads": 3}), want)
+
+
+@pytest.mark.slow
+def test_memory_beyond_4_gib(tmp_path):
+    """Activations of 4.5 GB, each the larger of what comes before and 0, and their sums."""
+    pytest.importorskip("wasmtime")
+    from tests.wasmtime_models import Instance
+
+    rows, width = 1_100_000, 1024
+    weights = np.tile(np.array([1, -1], "f"), width // 2)[None], np.ones((width, 1), "f")
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"]), helper.make_node("MatMul", ["b", "v"], ["y"]),
+             helper.make_node("ReduceMax", ["b"], ["z"], axes=[0], keepdims=0)]
+    model = onnx_model(nodes, {"x": ("f", ("n", 1))}, {"y": ("f", ("n", 1)), "z": ("f", (width,))}, dict(zip("wv", weights, strict=True)))
+    server = Instance(rd.compile(model, target="wasm64").save(tmp_path / "m.wasm"))
+    x = np.arange(rows, dtype="f")[:, None] - rows // 2
+    y, z = server.run([x], 2)
+    assert server.memory.data_len(server.store) > 1 << 32
+    np.testing.assert_allclose(y, np.abs(x) * (width // 2), rtol=1e-6)
+    np.testing.assert_allclose(z, np.tile([x.max(), -x.min()], width // 2))
+
+
+def test_weights_that_no_memory_holds_are_refused_with_the_target_that_does(tmp_path, monkeypatch):
+    model = convolutions()[0]
+    for bits in _MOST:
+        monkeypatch.setitem(_MOST, bits, 1000)
+    with pytest.raises(BuildError, match=r"(?s)bytes of weights are too many for wasm32, whose memory has 4 GiB.*float16.*compile for wasm64"):
+        compiled(model).save(tmp_path / "m.wasm")
+    with pytest.raises(BuildError, match=r"too many for wasm64, whose memory has 16 GiB") as error:
+        rd.compile(model, target="wasm64").save(tmp_path / "m.wasm")
+    assert "compile for" not in str(error.value)
 
 
 def test_steps_of_a_reduction_are_not_mixed():

@@ -23,7 +23,7 @@ from ..ir.visit import statements, walk
 from ..lower.facts import facts_of
 from ..runtime import Executable, library, metadata, tensors, toolchain
 from ..target import Target, TargetLike
-from ..target.spec import MachineSpec, library_ending, system_of
+from ..target.spec import MachineSpec, library_ending
 from .compiler import compile_again, compile_units
 from .descriptors import host_module
 from .imported_c import imported_objects
@@ -129,8 +129,7 @@ class Built:
         if self.spec.ending == ".wasm":
             from .wasm import write_module
 
-            system = system_of(self.spec.triple)
-            return write_module(self.objects, self.functions, weights, path, features=self.spec.features, system=system, header=header, **options)
+            return write_module(self.objects, self.functions, weights, path, triple=self.spec.triple, features=self.spec.features, header=header, **options)
         toolchain.check_output(path, ending=library_ending(self.spec.triple))
         return link(
             backend_of(self.spec.backend).linkable(self.objects, self.spec),

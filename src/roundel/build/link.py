@@ -184,7 +184,7 @@ def foreign_triple(triple: str | None) -> str | None:
 def linker_of(triple: str) -> str | None:
     """The program that links files for a machine here: a linker's name, or ``zig``; None where there is none."""
     try:
-        command = toolchain.module_linker() if triple.startswith("wasm32") else toolchain.compiler(foreign_triple(triple))
+        command = toolchain.module_linker() if triple.startswith("wasm") else toolchain.compiler(foreign_triple(triple))
     except BuildError:
         return None
     return "zig" if "ziglang" in command else Path(command[0]).name

@@ -3,8 +3,8 @@
 clock. For the system interface WASI it is a program with a memory of its own.
 
 What WebAssembly does not tell who loads a module stands in a section of its own, `roundel`, as JSON: how many pages its memory needs at
-first (``pages``), where its weights are, if they are in a file beside it (``weights``: ``file``, ``nbytes`` and ``digest``), and what engines must have
-beyond vectors of 128 bits (``needs``: LLVM's names of features).
+first (``pages``), the bits of its pointers (``bits``), where its weights are, if they are in a file beside it (``weights``: ``file``, ``nbytes`` and
+``digest``), and what engines must have beyond vectors of 128 bits (``needs``: LLVM's names of features, and ``memory64``).
 """
 
 from __future__ import annotations
@@ -19,25 +19,20 @@ from .. import __version__
 from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_string
-from ..runtime import library, toolchain, web
+from ..runtime import toolchain, web
 from ..runtime.integrity import DIGEST, weights_name
+from ..target.spec import system_of
 from .interface import Interface, values_beside_tensors
+from .wasm_link import linked_module
 from .weights import Blob, nbytes_of, write_beside, write_content
 
 _EMBED_AT_MOST = 1 << 29  # bytes; engines keep a module's bytes besides the memory that its data are copied to, and take 1 GiB of them at most
-_MOST = 3 << 30  # bytes of weights, of the 4 GiB that there are for everything
-_STACK = 1 << 20
+_MOST = {32: 3 << 30, 64: 15 << 30}  # bytes of weights by bits of pointers, of the 4 GiB that these reach and the 16 that engines give, for everything
 _COMMON = ("", "simd128", "bulk-memory")  # features that need not be told
-_COMPILE = ("-std=c11", "-O2", "-g0", "-mbulk-memory", "-fno-sanitize=all", "-fvisibility=hidden", "-w")
 _THREADS = "atomics"  # the feature that modules with threads have
-_IMPORTED = "--import-memory"
-_WASI = "-DROUNDEL_WASI"  # what the runtime is told
-_SHARED = ("--shared-memory", f"--max-memory={(1 << 32) - (1 << 16)}")  # what their linker is told; zig's reads numbers of 32 bits
-_LINK = ("--no-entry", "--gc-sections", "--strip-all", "--stack-first", "-z", f"stack-size={_STACK}", "--export=roundel_weights")
-# zig puts the stack first without being told.
-_LINK_BY_ZIG = ("--no-entry", "--gc-sections", "--strip-all", f"-z,stack-size={_STACK}", "--export=roundel_weights")
+_WIDE = "memory64"  # and those with pointers of 64 bits
 _CUSTOM, _IMPORT, _MEMORY, _GLOBAL, _EXPORT, _START, _DATA, _DATA_COUNT = 0, 2, 5, 6, 7, 8, 11, 12  # sections, by the numbers of the standard (5.5.2)
-_I32_CONST, _END = 0x41, 0x0B
+_CONST, _END = {32: 0x41, 64: 0x42}, 0x0B  # what begins and ends the constant that is an address
 _STUB = """\
 #include "runtime.h"
 extern const RdLibrary roundel_library;
@@ -46,23 +41,23 @@ RdPackage roundel_package = {{&roundel_library, {weights}, {file}, {digest}, 0, 
 """
 
 
-def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, features: str = "", system: str = "",
-                 side_file: bool | str = False, header: bool = False) -> Path:
-    """Write ``out``, a module for JavaScript and other hosts, or for the ``system`` wasi a program; with ``side_file`` (and always above 512 MiB, or with
-    threads) the weights go to
-    ``<name>.weights`` beside it, or to the file that it names, and with ``header`` the ES module that runs it, with what belongs to it (``roundel.mjs``).
-    Raises BuildError, OptionError for another ending."""
+def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weights: Blob | None, out: Path, *, triple: str = "wasm32-unknown-unknown",
+                 features: str = "", side_file: bool | str = False, header: bool = False) -> Path:
+    """Write ``out``, a module for JavaScript and other hosts, or for a ``triple`` with the system wasi a program; with ``side_file`` (and always above 512
+    MiB, or with threads) the weights go to ``<name>.weights`` beside it, or to the file that it names, and with ``header`` the ES module that runs it, with
+    what belongs to it (``roundel.mjs``). Raises BuildError, OptionError for another ending."""
     if out.suffix != ".wasm":
         raise OptionError(f"{out.name}: a model compiled to WebAssembly is no such file", hint="a name that ends in .wasm gives a module")
-    if header and system:
+    is_program, bits = system_of(triple) == "wasi", 64 if triple.startswith("wasm64") else 32
+    if header and is_program:
         raise OptionError(f"{out.name} is a program, for which no ES module is needed", hint="leave header out, or compile for wasm32")
     if values := values_beside_tensors(functions):
         raise BuildError("the model cannot be a WebAssembly module", why=f"it takes or gives {', '.join(values)}, and modules are given tensors of numbers")
     size, wanted = nbytes_of(weights), features.replace("+", "").split(",")
     has_threads = _THREADS in wanted  # each has an instance, which would copy embedded weights anew
-    if size > _MOST:
-        raise BuildError(f"{size:,} bytes of weights are too many for WebAssembly, whose memory has 4 GiB",
-                         hint='store them in 16 bits (weights="float16"), or compile for another target')
+    if size > _MOST[bits]:
+        raise BuildError(f"{size:,} bytes of weights are too many for {triple.split('-')[0]}, whose memory has {4 if bits == 32 else 16} GiB",
+                         hint='store them in 16 bits (weights="float16")' + (', or compile for wasm64, for engines that have memory64' if bits == 32 else ''))
     is_beside = size and (side_file or has_threads or size > _EMBED_AT_MOST)
     beside = out.with_name(side_file if isinstance(side_file, str) else weights_name(out)) if is_beside else None
     with ExitStack() as outputs:
@@ -72,11 +67,11 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
         digest = write_beside(weights, beside, outputs) if beside is not None and weights is not None else ""
         embedded = weights if size and beside is None else None
         (work / "stub.c").write_text(_stub(size if embedded is not None else 0, beside, digest))
-        linked = _linked(objects, work, has_threads, system)
+        linked = _Module.read(linked_module(objects, work, bits, has_threads=has_threads, is_program=is_program), has_threads)
         told = {"version": __version__, "pages": linked.pages, "weights": beside and {"file": beside.name, "nbytes": size + DIGEST, "digest": digest},
-                "needs": [name for name in wanted if name not in _COMMON]}
+                "needs": [name for name in wanted if name not in _COMMON] + [_WIDE] * (bits == 64), "bits": bits}
         with temporary.open("wb") as sink:
-            for part in linked.parts(embedded, json.dumps(told).encode()):
+            for part in linked.parts(embedded, json.dumps(told).encode(), bits):
                 if isinstance(part, bytes):
                     sink.write(part)
                 else:
@@ -89,37 +84,6 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
 def _stub(room: int, beside: Path | None, digest: str) -> str:
     return _STUB.format(room=max(room, 1), weights="roundel_weights" if room else "0", file=f'"{c_string(beside.name)}"' if beside else "0",
                         digest=f'"{digest}"' if beside else "0")
-
-
-def _linked(objects: Sequence[bytes], work: Path, has_threads: bool, system: str) -> _Module:
-    compiler = toolchain.compiler("wasm32-wasi")  # for the headers of a C library, which is not linked
-    how, memory = (("-matomics", *_COMPILE), (_IMPORTED, *_SHARED)) if has_threads else (_COMPILE, (_IMPORTED,))
-    if system:
-        how, memory = (_WASI, *_COMPILE), ()
-    runtime = library.compiled(compiler, ("-fno-pic", *how), shared=False) / "libroundel_rt.a"
-    toolchain.run([*compiler, *how, f"-I{library.source_dir()}", "-c", work / "stub.c", "-o", work / "stub.o"])
-    paths = [work / "stub.o"]
-    for i, content in enumerate(objects):
-        paths.append(work / f"part{i}.o")
-        paths[-1].write_bytes(content)
-    inputs: tuple[str | Path, ...] = (*paths, "--whole-archive", runtime)
-    linked = work / "linked.wasm"
-    try:
-        toolchain.run([*toolchain.module_linker(), *_LINK, *memory, *inputs, "-o", linked])
-    except BuildError as error:
-        if "undefined symbol" not in str(error):
-            raise
-        _link_with_libc(inputs, compiler, work, linked, memory)
-    return _Module.read(linked.read_bytes(), has_threads)
-
-
-def _link_with_libc(inputs: Sequence[str | Path], compiler: Sequence[str], work: Path, linked: Path, memory: Sequence[str]) -> None:
-    """Link what needs functions of math.h, such as a remainder or an exponential of float64: those of the C library that zig brings, which zig compiles when it
-    is wanted first, in a minute, and keeps. Raises BuildError."""
-    toolchain.run([*toolchain.module_linker(), "-r", *inputs, "-o", work / "whole.o"])
-    features = ("-matomics", "-mbulk-memory") if _SHARED[0] in memory else ()
-    options = (f"-Wl,{option}" for option in (*_LINK_BY_ZIG, *memory))
-    toolchain.run([*compiler, "-mexec-model=reactor", "-O2", *features, *options, work / "whole.o", "-o", linked])
 
 
 @dataclass(frozen=True)
@@ -166,7 +130,7 @@ class _Module:
             at = content.index(_END, _number(content, at + 3)[1]) + 1
         return _number(content, at + 3)[0]  # behind its type, whether it changes, and the instruction
 
-    def parts(self, weights: Blob | None, told: bytes) -> Iterator[bytes | Blob]:
+    def parts(self, weights: Blob | None, told: bytes, bits: int = 32) -> Iterator[bytes | Blob]:
         """What is written: the sections, the weights as one more segment of data, and ``told`` as the section `roundel`."""
         yield b"\0asm\1\0\0\0"
         for number, content in self.sections:
@@ -178,7 +142,7 @@ class _Module:
                 yield bytes([number]) + _sized(_leb(count + 1))
                 continue
             size = nbytes_of(weights)
-            segment = bytes([0, _I32_CONST]) + _leb(self.place(), signed=True) + bytes([_END]) + _leb(size)
+            segment = bytes([0, _CONST[bits]]) + _leb(self.place(), signed=True) + bytes([_END]) + _leb(size)
             head = _leb(count + 1) + content[at:] + segment
             yield bytes([number]) + _leb(len(head) + size) + head
             yield weights

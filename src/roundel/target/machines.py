@@ -23,9 +23,9 @@ _AMD_V4 = _ICELAKE + ",avx512bf16"
 _SAPPHIRE = _AMD_V4 + ",avxvnni,avx512fp16,amx-tile,amx-int8,amx-bf16"
 _NEON = "neon,fullfp16,dotprod,lse,crc,rdm"
 _X86, _ARM, _MAC = "x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu", "arm64-apple-macosx13.0"
-_RISCV, _WASM = "riscv64-unknown-linux-gnu", "wasm32-unknown-unknown"
-_WASI = "wasm32-unknown-wasi"  # with a system: files, arguments
+_RISCV = "riscv64-unknown-linux-gnu"
 _SHARED = "simd128,atomics,bulk-memory"  # WebAssembly with threads
+_RELAXED = (("", ""), ("-relaxed", ",relaxed-simd"))
 _X86_32, _ARM_32 = "i686-unknown-linux-gnu", "armv7-unknown-linux-gnueabihf"
 _M3, _M4F, _M33F, _M55F = (f"thumbv{name}" for name in ("7m-none-eabi", "7em-none-eabihf", "8m.main-none-eabihf", "8.1m.main-none-eabihf"))
 _RISCV_32, _RISCV_64 = "riscv32-unknown-elf", "riscv64-unknown-elf"
@@ -176,15 +176,20 @@ MACHINES: dict[str, dict[str, Any]] = {
     "rv32imac": _machine(_MICRO, _RISCV_32, "", 4, 24, 30, 1, 128 * K, 256 * K, 0, 0.1, 0.2, 0.2, kind="c"),
     "rv32imafc": _machine(_MICRO, _RISCV_32, "", 4, 24, 4, 1, 128 * K, 256 * K, 0, 0.2, 0.2, 0.2, kind="c"),
     "rv64gcv-bare": _machine(_MICRO, _RISCV_64, "m,a,f,d,c,v", 16, 24, 4, 1, 128 * K, 1 * M, 0, 0.5, 1.0, 1.0, kind="c"),
-    # Engines give the 16 registers of x86-64 to vectors, one excepted; a product that is not fused with its addition takes another.
-    "wasm32": _machine(_ANY_WASM, _WASM, "simd128", 16, 14, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
-    "wasm32-relaxed": _machine(_ANY_WASM, _WASM, "simd128,relaxed-simd", 16, 15, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
-    "wasm32-threads": _machine(_ANY_WASM, _WASM, _SHARED, 16, 14, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic", cores=4),
-    "wasm32-wasi": _machine(_ANY_WASM, _WASI, "simd128", 16, 14, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
-    "wasm32-wasi-relaxed": _machine(_ANY_WASM, _WASI, "simd128,relaxed-simd", 16, 15, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic"),
-    "wasm32-relaxed-threads": _machine(_ANY_WASM, _WASM, _SHARED + ",relaxed-simd", 16, 15, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic", cores=4),
 }
 # fmt: on
+
+
+def _engine(system: str, bits: int, features: str, **more: Any) -> dict[str, Any]:
+    """What runs WebAssembly with pointers of so many bits. Engines give the 16 registers of x86-64 to vectors, one excepted; a product that is not fused with
+    its addition takes another."""
+    registers = 15 if "relaxed-simd" in features else 14
+    return _machine(_ANY_WASM, f"wasm{bits}-unknown-{system}", features, 16, registers, 8, 1, 32 * K, 256 * K, 8 * M, 3.0, 10, 20, cpu="generic", **more)
+
+
+MACHINES |= {f"wasm{bits}{relaxed}": _engine("unknown", bits, f"simd128{more}") for bits in (32, 64) for relaxed, more in _RELAXED}
+MACHINES |= {f"wasm{bits}{relaxed}-threads": _engine("unknown", bits, _SHARED + more, cores=4) for bits in (32, 64) for relaxed, more in _RELAXED}
+MACHINES |= {f"wasm32-wasi{relaxed}": _engine("wasi", 32, f"simd128{more}") for relaxed, more in _RELAXED}  # with a system: files, arguments
 
 LEVELS: dict[str, tuple[str, ...]] = {
     "x86-64-any": ("x86-64", "haswell", "skylake-avx512", "cascadelake"),

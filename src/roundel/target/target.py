@@ -415,7 +415,7 @@ def _architecture(triple: str) -> str:
 def _generic(triple: str, cpu: str) -> dict[str, Any]:
     """Cautious figures for a CPU that the table does not have: the baseline of its architecture."""
     arch = triple.split("-")[0]
-    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32", "armv7": "cortex-a7", "i686": "i686",
+    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32", "wasm64": "wasm64", "armv7": "cortex-a7", "i686": "i686",
             "riscv32": "rv32imac"}.get(
         arch, "x86-64"
     )

@@ -9,8 +9,8 @@
 
 const PAGE = 65536;
 const BLOCK = 8 << 20; // bytes of weights that are hashed together
+const TOGETHER = 8; // such blocks
 const DIGEST = 64; // characters behind the weights in their file
-const TENSOR = 40; // bytes of a DLTensor with pointers of 32 bits
 const CACHE = "roundel-weights";
 const STATUS = ["", "RuntimeError", "ValueError", "TypeError", "MemoryError", "CallbackError", "MachineError", "Interrupted"];
 
@@ -39,24 +39,22 @@ export class RoundelError extends Error {
 export async function load(source, options = {}) {
   const progress = new Progress(options.onProgress);
   const { from, bytes, told } = await chosen(Array.isArray(source) ? source : [source], options, progress);
+  const weights = told.weights && opened(options.weights ?? beside(from, told.weights.file), told.weights, options); // comes while the module is compiled
+  weights?.catch(() => {});
   const module = await compiled(bytes);
-  let weights = null;
-  if (told.weights) {
-    const given = options.weights ?? beside(from, told.weights.file);
-    weights = isBytes(given) ? asBytes(given) : await cached(given, told.weights, options, progress);
-    await checkWeights(weights, told.weights, options.check ?? true);
-  }
   const hasThreads = (told.needs ?? []).includes(THREADS);
-  const memory = newMemory(told.pages, options.maximumBytes, hasThreads);
+  const memory = newMemory(told, options.maximumBytes, hasThreads);
   let instance;
   try {
     instance = await WebAssembly.instantiate(module, { env: { memory, now } });
   } catch (error) {
     throw new RoundelError(`the module cannot be started: ${error.message}`, "MachineError", { cause: error });
   }
+  const exports = told.bits === 64 ? inNumbers(instance.exports) : instance.exports;
+  if (weights) await take(await weights, exports, memory, told.weights, options.check ?? true, progress);
   const threads = hasThreads ? await startThreads(instance.exports, module, memory, options.threads ?? usualThreads()) : [];
   try {
-    return new Model(instance.exports, memory, weights, threads);
+    return new Model(exports, memory, told.bits === 64 ? 8 : 4, threads);
   } catch (error) {
     threads.forEach((thread) => thread.terminate());
     throw error;
@@ -69,17 +67,16 @@ export class Model {
   #memory;
   #functions;
   #threads;
+  #pointer; // bytes of one
+  #tensor; // bytes of a DLTensor
   #broken = null;
 
-  constructor(exports, memory, weights, threads) {
+  constructor(exports, memory, pointer, threads) {
     this.#exports = exports;
     this.#memory = memory;
+    this.#pointer = pointer;
+    this.#tensor = offsetAt(pointer) + 8;
     this.#threads = threads;
-    if (weights) {
-      const place = this.#allocate(weights.byteLength, "the weights");
-      new Uint8Array(memory.buffer).set(weights, place);
-      exports.roundel_give_weights(place, weights.byteLength);
-    }
     this.#raise(exports.roundel_check());
     this.metadata = JSON.parse(this.#text(exports.roundel_metadata()));
     this.#functions = new Map(this.metadata.functions.map((f) => [f.name, f]));
@@ -141,31 +138,31 @@ export class Model {
 
   #call(f, tensors, keep, held) {
     const room = (nbytes, what) => {
-      const place = this.#allocate(nbytes, what);
+      const place = allocated(this.#exports, this.#memory, nbytes, what);
       held.push(place);
       return place;
     };
     const data = tensors.map((t, k) => t.place ?? room(t.data.byteLength, `input ${f.inputs[k].name}`));
     const shapes = tensors.map((t) => room(8 * t.shape.length, "a shape"));
-    const inputs = room(TENSOR * tensors.length, "the inputs");
-    const outputs = room(TENSOR * f.outputs.length, "the outputs");
+    const inputs = room(this.#tensor * tensors.length, "the inputs");
+    const outputs = room(this.#tensor * f.outputs.length, "the outputs");
     const name = new TextEncoder().encode(`${f.name}\0`);
     const called = room(name.length, "a name");
-    const stays = f.outputs.map((info) => (keep.has(info.name) ? this.#allocate(TENSOR, "an output") : 0));
+    const stays = f.outputs.map((info) => (keep.has(info.name) ? allocated(this.#exports, this.#memory, this.#tensor, "an output") : 0));
     const bytes = new Uint8Array(this.#memory.buffer);
     const view = new DataView(this.#memory.buffer); // nothing is allocated below until the call
     bytes.set(name, called);
-    bytes.fill(0, outputs, outputs + TENSOR * f.outputs.length);
+    bytes.fill(0, outputs, outputs + this.#tensor * f.outputs.length);
     tensors.forEach((t, k) => {
       if (t.data) bytes.set(new Uint8Array(t.data.buffer, t.data.byteOffset, t.data.byteLength), data[k]);
       t.shape.forEach((size, i) => view.setBigInt64(shapes[k] + 8 * i, BigInt(size), true));
-      this.#describe(view, inputs + TENSOR * k, t, data[k], shapes[k]);
+      this.#describe(view, inputs + this.#tensor * k, t, data[k], shapes[k]);
     });
-    f.outputs.forEach((_, k) => view.setInt32(outputs + TENSOR * k + 4, 1, true)); // on the processor, without memory yet
+    f.outputs.forEach((_, k) => view.setInt32(outputs + this.#tensor * k + this.#pointer, 1, true)); // on the processor, without memory yet
     const status = this.#exports.roundel_call(called, inputs, outputs);
     if (status) stays.filter(Boolean).forEach((place) => this.#exports.roundel_free(place));
     this.#raise(status);
-    return Object.fromEntries(f.outputs.map((info, k) => [info.name, stays[k] ? this.#kept(outputs + TENSOR * k, stays[k]) : this.#taken(outputs + TENSOR * k)]));
+    return Object.fromEntries(f.outputs.map((info, k) => [info.name, stays[k] ? this.#kept(outputs + this.#tensor * k, stays[k]) : this.#taken(outputs + this.#tensor * k)]));
   }
 
   /** A tensor that an earlier run kept, as an input. */
@@ -177,25 +174,36 @@ export class Model {
 
   #describe(view, at, tensor, data, shape) {
     const [, code, bits] = TYPES[tensor.dtype];
-    view.setUint32(at, data, true);
-    view.setInt32(at + 4, 1, true);
-    view.setInt32(at + 8, 0, true);
-    view.setInt32(at + 12, tensor.shape.length, true);
-    view.setUint8(at + 16, code);
-    view.setUint8(at + 17, bits);
-    view.setUint16(at + 18, 1, true);
-    view.setUint32(at + 20, shape, true);
-    view.setUint32(at + 24, 0, true);
-    view.setBigUint64(at + 32, 0n, true);
+    const behind = at + this.#pointer; // of the elements
+    this.#point(view, at, data);
+    view.setInt32(behind, 1, true);
+    view.setInt32(behind + 4, 0, true);
+    view.setInt32(behind + 8, tensor.shape.length, true);
+    view.setUint8(behind + 12, code);
+    view.setUint8(behind + 13, bits);
+    view.setUint16(behind + 14, 1, true);
+    this.#point(view, behind + 16, shape);
+    this.#point(view, behind + 16 + this.#pointer, 0);
+    view.setBigUint64(at + offsetAt(this.#pointer), 0n, true);
+  }
+
+  #point(view, at, place) {
+    if (this.#pointer === 8) view.setBigUint64(at, BigInt(place), true);
+    else view.setUint32(at, place, true);
+  }
+
+  #pointed(view, at) {
+    return this.#pointer === 8 ? Number(view.getBigUint64(at, true)) : view.getUint32(at, true);
   }
 
   /** What an output's descriptor says. */
   #described(at) {
     const view = new DataView(this.#memory.buffer);
-    const dims = view.getUint32(at + 20, true);
-    const shape = Array.from({ length: view.getInt32(at + 12, true) }, (_, i) => Number(view.getBigInt64(dims + 8 * i, true)));
-    const dtype = DTYPES.get(`${view.getUint8(at + 16)}/${view.getUint8(at + 17)}`);
-    return { dtype, shape, place: view.getUint32(at, true) + Number(view.getBigUint64(at + 32, true)) };
+    const behind = at + this.#pointer;
+    const dims = this.#pointed(view, behind + 16);
+    const shape = Array.from({ length: view.getInt32(behind + 8, true) }, (_, i) => Number(view.getBigInt64(dims + 8 * i, true)));
+    const dtype = DTYPES.get(`${view.getUint8(behind + 12)}/${view.getUint8(behind + 13)}`);
+    return { dtype, shape, place: this.#pointed(view, at) + Number(view.getBigUint64(at + offsetAt(this.#pointer), true)) };
   }
 
   #copied({ dtype, shape, place }) {
@@ -214,7 +222,7 @@ export class Model {
 
   /** An output that stays where it is, as long as its descriptor does, which moves to `stays`. */
   #kept(at, stays) {
-    new Uint8Array(this.#memory.buffer).copyWithin(stays, at, at + TENSOR);
+    new Uint8Array(this.#memory.buffer).copyWithin(stays, at, at + this.#tensor);
     const output = this.#described(stays);
     return new KeptTensor(this, output, () => this.#copied(output), () => {
       if (!this.#exports || this.#broken) return;
@@ -228,19 +236,14 @@ export class Model {
     if (this.#broken) throw new RoundelError(`the model broke down in an earlier run: ${this.#broken}; load it again`);
   }
 
-  #allocate(nbytes, what) {
-    const place = this.#exports.roundel_allocate(nbytes) >>> 0;
-    if (!place) throw new RoundelError(`no memory for ${what}: ${nbytes.toLocaleString("en")} bytes`, "MemoryError");
-    return place;
-  }
-
   #raise(status) {
     if (status) throw new RoundelError(this.#text(this.#exports.roundel_error()), STATUS[status] ?? "RuntimeError");
   }
 
   #text(place) {
     const bytes = new Uint8Array(this.#memory.buffer);
-    return new TextDecoder().decode(bytes.slice(place, bytes.indexOf(0, place >>> 0)));
+    const begin = this.#pointer === 8 ? place : place >>> 0;
+    return new TextDecoder().decode(bytes.slice(begin, bytes.indexOf(0, begin)));
   }
 }
 
@@ -373,18 +376,20 @@ class Progress {
   }
 }
 
-async function read(source, options, progress) {
-  const url = absolute(source);
+/** A file: how many bytes it has, where that is told, and its parts, one after another. */
+async function parted(url, options) {
   if (url.protocol === "file:" && inNode) {
-    const { readFile } = await import("node:fs/promises");
-    try {
-      const bytes = await readFile(url);
-      progress.expect(bytes.byteLength);
-      progress.add(bytes.byteLength);
-      return asBytes(bytes);
-    } catch (error) {
-      throw new RoundelError(`${url.pathname} cannot be read: ${error.message}`, "RuntimeError", { cause: error });
-    }
+    const [{ stat }, { createReadStream }] = await Promise.all([import("node:fs/promises"), import("node:fs")]);
+    const failed = (error) => new RoundelError(`${url.pathname} cannot be read: ${error.message}`, "RuntimeError", { cause: error });
+    const { size } = await stat(url).catch((error) => Promise.reject(failed(error)));
+    const parts = async function* () {
+      try {
+        yield* createReadStream(url, { highWaterMark: BLOCK, signal: options.signal });
+      } catch (error) {
+        throw error.name === "AbortError" ? error : failed(error);
+      }
+    };
+    return { size, parts: parts() };
   }
   let response;
   try {
@@ -394,64 +399,98 @@ async function read(source, options, progress) {
     throw new RoundelError(`${url} cannot be fetched: ${error.message}`, "RuntimeError", { cause: error });
   }
   if (!response.ok) throw new RoundelError(`${url} cannot be fetched: ${response.status} ${response.statusText}`);
-  return whole(response, progress);
+  return partsOf(response, url);
 }
 
-async function whole(response, progress) {
-  const size = Number(response.headers.get("content-length") ?? 0);
+function partsOf(response, url) {
+  const parts = async function* () {
+    const reader = response.body.getReader(); // not all browsers give bodies as sequences
+    for (;;) {
+      const { done, value } = await reader.read().catch((error) => {
+        if (error.name === "AbortError") throw error;
+        throw new RoundelError(`${url} cannot be fetched whole: ${error.message}`, "RuntimeError", { cause: error });
+      });
+      if (done) return;
+      yield value;
+    }
+  };
+  return { size: Number(response.headers.get("content-length") ?? 0), parts: parts() };
+}
+
+async function read(source, options, progress) {
+  const { size, parts } = await parted(absolute(source), options);
   progress.expect(size);
-  const parts = [];
-  let length = 0;
-  const reader = response.body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    parts.push(value);
-    length += value.length;
-    progress.add(value.length);
+  const all = [];
+  for await (const part of parts) {
+    all.push(part);
+    progress.add(part.length);
   }
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
+  const bytes = new Uint8Array(all.reduce((sum, part) => sum + part.length, 0));
+  all.reduce((at, part) => (bytes.set(part, at), at + part.length), 0);
   return bytes;
 }
 
-/** The weights from the browser's cache, where they are kept by address and digest; what is there of the same address otherwise is dropped. */
-async function cached(source, told, options, progress) {
+// ---- weights -------------------------------------------------------------------------------------------------------
+
+/** A weights' file: from the browser's cache, where it is kept by address and digest, or from where it is. `keep(file)` puts into the cache what was there
+ * not, and drops what is there of the same address otherwise. */
+async function opened(source, told, options) {
+  if (isBytes(source)) return { size: source.byteLength, parts: [asBytes(source)] };
   const url = absolute(source);
   const store = (options.cache ?? true) && globalThis.caches && url.protocol.startsWith("http") ? await caches.open(CACHE).catch(() => null) : null;
-  if (!store) return read(url, options, progress);
+  if (!store) return parted(url, options);
   const key = `${url.href}?roundel=${told.digest}`;
   const found = await store.match(key);
-  if (found) return whole(found, progress);
-  const bytes = await read(url, options, progress);
-  await checkWeights(bytes, told, false);
-  for (const old of await store.keys()) if (old.url.startsWith(`${url.href}?roundel=`)) await store.delete(old);
-  await store.put(key, new Response(bytes, { headers: { "content-length": String(bytes.byteLength) } })).catch(() => {}); // no room: fetched again
-  return bytes;
+  if (found) return partsOf(found, url);
+  const keep = async (file) => {
+    for (const old of await store.keys()) if (old.url.startsWith(`${url.href}?roundel=`)) await store.delete(old);
+    const headers = { "content-length": String(told.nbytes) };
+    await store.put(key, new Response(new ReadableStream(file), { headers })).catch(() => {}); // no room: fetched again
+  };
+  return { ...(await parted(url, options)), keep };
 }
 
-async function checkWeights(bytes, told, compare) {
+/** Reads a model's weights into its memory, where they stay, and compares them with what the module says of them. */
+async function take({ size, parts, keep }, exports, memory, told, check, progress) {
   const hint = "write the module and its weights again, and copy both";
-  if (bytes.byteLength !== told.nbytes) {
-    throw new RoundelError(`${told.file} has ${bytes.byteLength} bytes, the module wants ${told.nbytes}; ${hint}`, "ValueError");
+  const wrong = (how) => new RoundelError(`${told.file} ${how}; ${hint}`, "ValueError");
+  if (size && size !== told.nbytes) throw wrong(`has ${size} bytes, the module wants ${told.nbytes}`);
+  const place = allocated(exports, memory, told.nbytes, "the weights");
+  const bytes = new Uint8Array(memory.buffer, place, told.nbytes);
+  progress.expect(told.nbytes);
+  let at = 0;
+  for await (const part of parts) {
+    if (at + part.length <= told.nbytes) bytes.set(part, at);
+    at += part.length;
+    progress.add(part.length);
   }
-  const content = bytes.subarray(0, bytes.byteLength - DIGEST);
-  const said = new TextDecoder().decode(bytes.subarray(bytes.byteLength - DIGEST));
-  if (said !== told.digest) throw new RoundelError(`${told.file} belongs to another module; ${hint}`, "ValueError");
+  if (at !== told.nbytes) throw wrong(`has ${at} bytes, the module wants ${told.nbytes}`);
+  const end = told.nbytes - DIGEST;
+  if (new TextDecoder().decode(bytes.slice(end)) !== told.digest) throw wrong("belongs to another module");
   const subtle = globalThis.crypto?.subtle; // which pages have that came by https, or from this machine
-  if (compare && subtle && (await digest(content, subtle)) !== told.digest) throw new RoundelError(`${told.file} is damaged; ${hint}`, "ValueError");
+  if (check && subtle && (await digest(bytes.subarray(0, end), subtle)) !== told.digest) throw wrong("is damaged");
+  exports.roundel_give_weights(place, told.nbytes);
+  await keep?.(blocksOf(bytes));
+}
+
+/** The source of a stream of bytes that lie in a model's memory. */
+function blocksOf(bytes) {
+  let at = 0;
+  return {
+    pull(stream) {
+      if (at < bytes.length) stream.enqueue(bytes.slice(at, at + BLOCK));
+      else stream.close();
+      at += BLOCK;
+    },
+  };
 }
 
 /** SHA-256 of the SHA-256 of each block, in hexadecimal digits. */
 async function digest(content, subtle) {
-  const blocks = [];
-  for (let at = 0; at < content.byteLength; at += BLOCK) blocks.push(subtle.digest("SHA-256", content.subarray(at, at + BLOCK)));
-  const hashes = new Uint8Array(32 * blocks.length);
-  (await Promise.all(blocks)).forEach((hash, k) => hashes.set(new Uint8Array(hash), 32 * k));
+  const blocks = Math.ceil(content.byteLength / BLOCK);
+  const hashes = new Uint8Array(32 * blocks);
+  const hash = async (k) => hashes.set(new Uint8Array(await subtle.digest("SHA-256", content.slice(BLOCK * k, BLOCK * (k + 1)))), 32 * k); // of no shared memory
+  for (let k = 0; k < blocks; k += TOGETHER) await Promise.all(Array.from({ length: Math.min(TOGETHER, blocks - k) }, (_, i) => hash(k + i)));
   const all = new Uint8Array(await subtle.digest("SHA-256", hashes));
   return Array.from(all, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -465,7 +504,12 @@ const RELAXED = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 12
   128, 2, 11);
 
 const THREADS = "atomics";
-const PROBES = { "relaxed-simd": () => WebAssembly.validate(RELAXED), [THREADS]: canShare };
+const WIDE = "memory64";
+const PROBES = { "relaxed-simd": () => WebAssembly.validate(RELAXED), [THREADS]: canShare, [WIDE]: hasWideMemory };
+const SINCE = {
+  [THREADS]: " (threads need a page that is cross-origin isolated, and a worker that loads the model)",
+  [WIDE]: " (memory of more than 4 GiB; Chrome has it since 133, Firefox since 134, node since 24)",
+};
 
 /** The first module that this engine can run: where it is from, its bytes, and what it tells of itself. */
 async function chosen(sources, options, progress) {
@@ -480,7 +524,7 @@ async function chosen(sources, options, progress) {
     if (!lacking.length) return { from, bytes, told };
   }
   if (!sources.length) throw new RoundelError("no module was given", "ValueError");
-  const why = lacking.includes(THREADS) ? " (threads need a page that is cross-origin isolated, and a worker that loads the model)" : "";
+  const why = lacking.map((name) => SINCE[name] ?? "").join("");
   throw new RoundelError(`this engine has no ${lacking.join(", ")}, which the module needs${why}; compile it for wasm32 as well, and give load both`,
     "MachineError");
 }
@@ -527,22 +571,53 @@ function toldBy(bytes) {
   throw new RoundelError("the module is none that Roundel compiled: it has no section roundel", "ValueError");
 }
 
-function newMemory(pages, maximumBytes, shared) {
-  let maximum = Math.min(shared ? 65535 : 65536, maximumBytes === undefined ? 65536 : Math.floor(maximumBytes / PAGE)); // what modules declare
-  if (pages > maximum) {
+/** Whether memories may have addresses of 64 bits. */
+function hasWideMemory() {
+  try {
+    return new WebAssembly.Memory({ address: "i64", initial: 0n, maximum: 1n }) instanceof WebAssembly.Memory;
+  } catch {
+    return false; // it takes no BigInt for a size
+  }
+}
+
+function newMemory({ pages, bits }, maximumBytes, shared) {
+  const isWide = bits === 64;
+  const most = isWide ? 1 << 18 : shared ? 65535 : 65536; // what modules declare, or engines give
+  let maximum = Math.min(most, maximumBytes === undefined ? most : Math.floor(maximumBytes / PAGE));
+  if (!(pages <= maximum)) {
     throw new RoundelError(`the model needs ${(pages * PAGE).toLocaleString("en")} bytes of memory, more than the ${maximumBytes} allowed`, "MemoryError");
   }
   for (;;) {
     try {
+      if (isWide) return new WebAssembly.Memory({ address: "i64", initial: BigInt(pages), maximum: BigInt(maximum), shared });
       return new WebAssembly.Memory({ initial: pages, maximum, shared });
     } catch (error) {
       maximum = Math.floor(maximum / 2); // engines reserve addresses for all that shared memory may grow to, and phones have fewer
-      if (!shared || maximum < pages) {
+      if (maximum < pages) {
         throw new RoundelError(`no memory for the model: ${(pages * PAGE).toLocaleString("en")} bytes`, "MemoryError", { cause: error });
       }
     }
   }
 }
+
+function allocated(exports, memory, nbytes, what) {
+  const place = exports.roundel_allocate(nbytes);
+  if (place) return place < 0 ? place + 2 ** 32 : place;
+  const how = memory.buffer.byteLength + nbytes > 2 ** 32 ? "; modules for wasm64 may take more than 4 GiB" : "";
+  throw new RoundelError(`no memory for ${what}: ${nbytes.toLocaleString("en")} bytes${how}`, "MemoryError");
+}
+
+/** The exports of a module with pointers of 64 bits, which are BigInts there, as functions of numbers. */
+function inNumbers(exports) {
+  const called = (f) => (...given) => {
+    const result = f(...given.map(BigInt));
+    return typeof result === "bigint" ? Number(result) : result;
+  };
+  return Object.fromEntries(Object.entries(exports).map(([name, f]) => [name, typeof f === "function" ? called(f) : f]));
+}
+
+/** Where in a DLTensor the offset of its elements is, by the bytes of a pointer. */
+const offsetAt = (pointer) => (pointer === 8 ? 40 : 32);
 
 // ---- threads -------------------------------------------------------------------------------------------------------
 
@@ -564,7 +639,7 @@ async function startThreads(exports, module, memory, count) {
   const Thread = inNode ? (await import("node:worker_threads")).Worker : Worker;
   const threads = [];
   const started = Array.from({ length: count - 1 }, () => {
-    const place = exports.roundel_new_thread() >>> 0;
+    const place = exports.roundel_new_thread(); // with pointers of 64 bits a BigInt, as the thread gives it back
     if (!place) throw new RoundelError(`no memory for ${count} threads`, "MemoryError");
     const thread = new Thread(new URL("roundel-thread.mjs", import.meta.url), { type: "module" });
     threads.push(thread);
