@@ -8,7 +8,8 @@ others PyTorch makes functional ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -83,6 +84,17 @@ def _apart(values: Sequence[Any]) -> list[Any]:
     return [v.detach() if isinstance(v, torch.Tensor) and any(v is w for w in values[:k]) else v for k, v in enumerate(values)]
 
 
+@contextmanager
+def _without_onednn() -> Iterator[None]:
+    """Within, PyTorch uses no operators of oneDNN. ``torch.backends.mkldnn.flags`` would set precisions too, which PyTorch warns of."""
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
+
+
 def _traced(node: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
     """What a node consists of; None where something in it is changed in place or PyTorch cannot trace it by itself."""
     leaves, form = tree_flatten((node.args, node.kwargs))
@@ -102,7 +114,7 @@ def _traced(node: Any, table: Mapping[Any, Callable[..., Any]]) -> Any:
     if mode is None or any(v is None or isinstance(v, tuple | list) for v in inputs):
         return None
     try:
-        with mode, torch.no_grad(), enable_python_dispatcher(), torch.backends.mkldnn.flags(enabled=False):  # no operators of that library
+        with mode, torch.no_grad(), enable_python_dispatcher(), _without_onednn():
             made = make_fx(call, decomposition_table=dict(table))(*_apart(inputs))
     except Exception:  # whatever hinders it: PyTorch takes the whole program apart then, and says what is wrong if that fails too
         return None

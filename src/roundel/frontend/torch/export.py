@@ -27,6 +27,8 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     """
     import torch
 
+    from .recurrent_steps import open_steps
+
     if isinstance(model, torch.export.ExportedProgram):
         return from_exported_program(model)
     if not isinstance(model, torch.nn.Module):
@@ -36,7 +38,7 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else () if example_inputs is None else (example_inputs,)
     keywords = dict(example_kwargs or {})
     shapes = _open_dimensions(model, args, keywords) if dynamic_shapes is True else dynamic_shapes or None
-    with torch.no_grad(), _evaluated(model):
+    with torch.no_grad(), _evaluated(model), open_steps():
         try:
             program = torch.export.export(model, args, keywords, dynamic_shapes=shapes)
         except Exception as error:
