@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whole modules: host functions with arena, constants and kernels; caching, workers, several models, files."""
 
+import signal
 import subprocess
 import sys
 
@@ -237,6 +238,27 @@ def test_worker_processes_and_llvm_giving_up():
         pool.close()
     with options.override(cache=False):
         assert [len(o) > 0 for o in compile_units(units, MachineSpec.host(), isolated=True)] == [True, True]
+
+
+def test_worker_processes_that_something_else_ends():
+    from roundel.build.compiler import Pool
+
+    unit, pool = next(iter(Units(IRModule({"a": scale(50)}), MachineSpec.host()).kernels())), Pool(1)
+    try:
+        first = pool.submit(unit, MachineSpec.host()).result(60)
+        process = pool.idle.queue[0].process
+        process.kill()
+        process.wait()
+        assert pool.submit(unit, MachineSpec.host()).result(60) == first and pool.started == 1
+        process = pool.idle.queue[0].process
+        process.send_signal(signal.SIGSTOP)
+        answer = pool.submit(unit, MachineSpec.host())
+        process.kill()
+        with pytest.raises(BuildError, match="the process that compiled a was killed"):
+            answer.result(60)
+        assert pool.submit(unit, MachineSpec.host()).result(60) == first and pool.started == 1
+    finally:
+        pool.close()
 
 
 @pytest.mark.parametrize(

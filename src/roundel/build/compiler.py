@@ -7,6 +7,7 @@ LLVM's Python binding takes one lock for everything, so only processes run in pa
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import pickle
@@ -44,14 +45,17 @@ class _Worker:
         )
 
     def ask(self, message: bytes, name: str, spec: MachineSpec) -> Any:
-        """The answer to a pickled request about ``name``; raises BuildError, also when the process died."""
+        """The answer to a pickled request about ``name``; raises BuildError, also when the process ends meanwhile."""
         try:
             write(self.process.stdin, message)  # type: ignore[arg-type]
             ok, answer = receive(self.process.stdout)  # type: ignore[arg-type]
         except (EOFError, BrokenPipeError, OSError):
-            self.process.kill()
-            _, said = self.process.communicate()
-            tail = said.decode(errors="replace").strip().splitlines()[-3:] if said else []
+            self.close()
+            said = self.process.stderr.read() if self.process.stderr else b""
+            tail = said.decode(errors="replace").strip().splitlines()[-3:]
+            if self.process.returncode == -9:  # SIGKILL
+                raise Died(f"the process that compiled {name} was killed", why="systems do so where memory runs out",
+                           hint="let fewer processes compile at once (ROUNDEL_WORKERS=1)") from None
             raise Died(
                 f"LLVM gave up on {name} for {spec.triple}",
                 why="\n".join(tail) or f"exit code {self.process.returncode}",
@@ -63,11 +67,13 @@ class _Worker:
 
     def close(self) -> None:
         if self.process.stdin:
-            self.process.stdin.close()
+            with contextlib.suppress(OSError):  # what is left to write, to a process that is no more
+                self.process.stdin.close()
         try:
             self.process.wait(timeout=2)
         except subprocess.TimeoutExpired:
             self.process.kill()
+            self.process.wait()
 
 
 class Died(BuildError):
@@ -107,12 +113,7 @@ class Pool:
                 self.started += 1
 
     def _run(self, message: bytes, name: str, spec: MachineSpec) -> Any:
-        try:
-            worker = self.idle.get_nowait()
-        except queue.Empty:
-            with self.lock:
-                self.started += 1
-            worker = _Worker()
+        worker = self._waiting()
         try:
             out = worker.ask(message, name, spec)
         except Died:
@@ -124,6 +125,20 @@ class Pool:
             raise
         self.idle.put(worker)
         return out
+
+    def _waiting(self) -> _Worker:
+        """A worker with nothing to do: one that there is, or a new one. Those that something has ended while they waited are left out."""
+        while True:
+            try:
+                worker = self.idle.get_nowait()
+            except queue.Empty:
+                with self.lock:
+                    self.started += 1
+                return _Worker()
+            if worker.process.poll() is None:
+                return worker
+            with self.lock:
+                self.started -= 1
 
     def close(self) -> None:
         """End the worker processes; what they have not begun is dropped."""
