@@ -83,6 +83,26 @@ def digits(A: T.Buffer((60,), "float32"), B: T.Buffer((3, 4, 5), "float32")):
             B[v // 20, v // 5 % 4, v % 5] = A[v]
 
 
+@T.prim_func
+def in_tiles(A: T.Buffer((2, 4, 9), "float32"), B: T.Buffer((2, 36), "float32")):
+    for f, k in T.grid(8, 16):
+        with T.sblock("B"):
+            a, t = T.axis.spatial(2, f // 4), T.axis.spatial(4, f % 4)
+            v = T.axis.spatial(9, k)
+            T.where(k < 9)
+            B[a, t * 9 + v] = A[a, t, v]
+
+
+@T.prim_func
+def beyond_tiles(A: T.Buffer((2, 4, 9), "float32"), B: T.Buffer((2, 36), "float32")):
+    for f, k in T.grid(8, 12):
+        with T.sblock("B"):
+            a, t = T.axis.spatial(2, f // 4), T.axis.spatial(4, f % 4)
+            v = T.axis.spatial(12, k)
+            T.where(f % 4 * 9 + k < 36)
+            B[a, t * 9 + v] = A[a, t, v]
+
+
 def at_once(func, name: str, which: int) -> Schedule:
     """One of the loops of the only block run at once."""
     sch = Schedule(func)
@@ -92,7 +112,7 @@ def at_once(func, name: str, which: int) -> Schedule:
 
 
 @pytest.mark.parametrize("name", RUN_AT_ONCE)
-@pytest.mark.parametrize(("func", "which"), [(scan, 0), (race, 0), (skewed, 0), (rows, 0)])
+@pytest.mark.parametrize(("func", "which"), [(scan, 0), (race, 0), (skewed, 0), (rows, 0), (beyond_tiles, 0)])
 def test_iterations_that_meet_do_not_run_at_once(name, func, which):
     """Axes that are declared spatial are not believed."""
     with pytest.raises(ScheduleError, match="the same in different iterations"):
@@ -102,6 +122,11 @@ def test_iterations_that_meet_do_not_run_at_once(name, func, which):
 @pytest.mark.parametrize("name", RUN_AT_ONCE)
 def test_iterations_that_touch_different_elements_run_at_once(name):
     check(at_once(digits, name, 0), digits)
+
+
+@pytest.mark.parametrize("name", RUN_AT_ONCE)
+def test_a_condition_keeps_iterations_apart(name):
+    check(at_once(in_tiles, name, 0), in_tiles)
 
 
 def test_loops_change_places_where_nothing_between_them_depends_on_the_order():

@@ -159,10 +159,12 @@ def cycles_to_ms(machine: Target, threads: int) -> float:
 
 def kernels_of(mod: IRModule, threads: int, sizes: dict[str, int] | None = None) -> list[dict[str, Any]]:
     """The rows of an `Explained`, of a module as ``unscheduled`` makes it."""
+    from ..intrinsics.chips import of_target
     from ..strategy.explain import alternatives, explain_module, modelled_seconds, predicted_seconds
     from ..strategy.roofline import roofline
 
     machine = mod.attrs["target"]
+    chip = getattr(of_target(machine), "name", None)
     found, places, speed = explain_module(mod, machine, sizes), _Places(mod), rates_of(machine, threads)
     constants = sum(e.calls * e.cost.constant_bytes for e in found)
     out = []
@@ -176,7 +178,7 @@ def kernels_of(mod: IRModule, threads: int, sizes: dict[str, int] | None = None)
             "alternatives": [(dict(d), s * 1e3) for d, s in alternatives(e, machine, speed)],
             "nodes": places.nodes(e.name), "pin_at": places.pin_at(e.name), "pin": e.pin, "space": e.space,
             "reason": e.reason, "pinned": dict(e.pinned), "record": _of_record(e.record), "instructions": list(e.instructions),
-            "instructions_refused": {name.partition(" by ")[2]: why for name, why in e.passed_over.items() if " by " in name},
+            "instructions_refused": {name.partition(" by ")[2] or name: why for name, why in e.passed_over.items() if " by " in name or name == chip},
         })
     return out
 

@@ -196,7 +196,20 @@ def conflict(tree: Tree, loops: Sequence[For], a: Place, b: Place) -> Conflict |
         return None
     met = meeting(tree, loops[0], a, b)
     differing = [x for x in loops if x.loop_var not in met.equal] if met.possible else []
+    if differing and a.stmt is b.stmt and _is_one_instance(tree, a.stmt, a.access.buffer):
+        same = same_instance(tree, a.stmt)  # type: ignore[arg-type]
+        differing = [x for x in differing if x.loop_var not in same]
     return Conflict(a, b, tuple(differing)) if differing else None
+
+
+def _is_one_instance(tree: Tree, stmt: Stmt, buffer: Buffer) -> bool:
+    """Whether one instance of a block alone touches an element of a buffer, one of them storing it, as far as the domains of its variables go, to which
+    the block's condition keeps them."""
+    if type(stmt) is not BlockRealize or _loads_of(*stmt.iter_values, stmt.predicate) \
+            or any(a.buffer.data is buffer.data for a, *_ in instance_conflicts(stmt.block)):
+        return False
+    an = tree.analyzer(stmt, inside=True)
+    return all(an.prove(v >= iv.dom.min) and an.prove(v < iv.dom.min + iv.dom.extent) for iv, v in zip(stmt.block.iter_vars, stmt.iter_values, strict=True))
 
 
 def _is_index_of_both(v: Var, first: Sequence[Range], second: Sequence[Range]) -> bool:

@@ -86,12 +86,13 @@ def _single(stmt: Stmt) -> tuple[list[For], BlockRealize] | None:
 
 
 def _flat(stmt: Stmt) -> tuple[list[For], Stmt] | None:
-    """Loops and the block's body in terms of their variables; None when it is no such nest."""
+    """Loops of more than one iteration, and the block's body in terms of their variables; None when it is no such nest."""
     found = _single(stmt)
     if found is None or not is_true(found[1].predicate) or found[1].block.init is not None or found[1].block.alloc_buffers:
         return None
     loops, realize = found
-    return loops, substitute(realize.block.body, bindings(realize))
+    once = {x.loop_var: x.min for x in loops if _is_one(x.extent)}
+    return [x for x in loops if not _is_one(x.extent)], substitute(substitute(realize.block.body, bindings(realize)), once)
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,12 @@ class _Place:
     def is_plain(self) -> bool:
         """Whether its axes are the last ones of the program's buffer, in their order."""
         return self.axes == tuple(range(self.source.ndim - len(self.axes), self.source.ndim))
+
+    def lies_as(self, shape: Sequence[Expr]) -> bool:
+        """Whether memory has the elements of a buffer of this shape in its order: axes of one element may stand anywhere."""
+        long = [d for d, n in zip(self.axes, shape, strict=True) if not _is_one(n)]
+        behind = range(min(long, default=self.source.ndim), self.source.ndim)
+        return self.is_plain or long == [d for d in behind if d in long or not _is_one(self.source.shape[d])]
 
     def region(self, shape: Sequence[Expr]) -> BufferRegion:
         """The elements of a buffer of this shape."""
@@ -195,7 +202,7 @@ class _Match:
         known = self.buffers.get(want.buffer)
         for axes in _orders(len(want.indices), len(have.indices)) if known is None else [known.axes]:
             place = _Place(have.buffer, axes, self.offsets(want.indices, have.indices, axes))
-            if want.buffer in self.addressed and not place.is_plain:
+            if want.buffer in self.addressed and not place.lies_as(want.buffer.shape):
                 continue
             if not any(free_vars(o) & self.mine for o in place.offsets):
                 return self.buffers.setdefault(want.buffer, place) == place
@@ -205,6 +212,10 @@ class _Match:
         """How far the program's indices are ahead of the description's."""
         at = dict(zip(axes, want, strict=True))
         return tuple(self.an.simplify(h - substitute(at[d], self.vars) if d in at else h) for d, h in enumerate(have))
+
+
+def _is_one(extent: Expr) -> bool:
+    return isinstance(extent, tir.IntImm) and extent.value == 1
 
 
 def _orders(own: int, others: int) -> Iterator[tuple[int, ...]]:

@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -28,8 +26,8 @@ ROW, COLUMN, SUM = "row", "column", "sum"
 @dataclass(frozen=True)
 class ChipInstruction(TileInstruction):
     """``axes``: what each axis of the description is, and its extent; ``data_axes``, ``weight_axes`` and ``sum_axes``: the axes by which each operand is
-    indexed, in the order in which they lie in memory. ``order``: all axes in an order that agrees with those of the data and of the sums. The scopes of
-    the three operands are ``memories``."""
+    indexed, in the order in which they lie in memory. ``order``: all axes, those of the sums as they lie in memory first. The scopes of the three operands
+    are ``memories``."""
 
     axes: tuple[tuple[str, int], ...]
     data_axes: tuple[int, ...]
@@ -73,9 +71,7 @@ def _instructions(intrin: TensorIntrin, what: Described) -> Iterator[ChipInstruc
             if kind is None:
                 return
             kinds.append((kind, extent_of(axis) or 1))
-        order = _agreeing(len(kinds), axes_of[data], axes_of[total])
-        if order is None:
-            return
+        order = (*axes_of[total], *(k for k in range(len(kinds)) if k not in axes_of[total]))
         rows, columns, products = (prod(n for kind, n in kinds if kind == wanted) for wanted in (ROW, COLUMN, SUM))
         types = (str(data.dtype), str(weight.dtype), str(total.dtype))
         yield ChipInstruction(intrin, rows, columns, products, 1, types, tuple(kinds), axes_of[data], axes_of[weight], axes_of[total], order,
@@ -86,18 +82,6 @@ def _sums(what: Described) -> bool:
     """Whether what is stored is what was there before and a product."""
     value = what.store.value
     return isinstance(value, tir.Add) and any(isinstance(term, tir.Mul) for term in (value.a, value.b))
-
-
-def _agreeing(count: int, *orders: Sequence[int]) -> tuple[int, ...] | None:
-    """All axes in an order of which every one of these is a part; None where they contradict each other."""
-    after: dict[int, set[int]] = {k: set() for k in range(count)}
-    for order in orders:
-        for first, second in pairwise(order):
-            after[second].add(first)
-    try:
-        return tuple(TopologicalSorter(after).static_order())
-    except CycleError:
-        return None
 
 
 def matches(info: BlockInfo, is_constant: Callable[[tir.Buffer], bool], chip: Accelerator) -> Iterator[TileProduct | tuple[str, str]]:

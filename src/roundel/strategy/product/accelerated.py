@@ -153,6 +153,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: TileProduct, prolog
     sch.transform_layout(block, ("read", read), mapping, pad_value=0)
     sums = store_of(sch, found.info)
     copy = sch.tile_einsum(block, sums, found.factor, _tiles(found, choice))
+    _order_data(sch, t, copy)
     sch.set_scope(block, 0, "global")
     _on_the_chip(sch, t, block, copy, choice, chip)
     names = {*prologue, sch.get(copy).name, sch.get(sums).name}
@@ -195,6 +196,14 @@ def _tiles(p: TileProduct, choice: Mapping[str, int]) -> tir.IndexMap:
     return tir.IndexMap.from_func(moved, len(p.info.block.iter_vars))
 
 
+def _order_data(sch: Schedule, t: ChipInstruction, copy: Any) -> None:
+    """Tiles of the data as the instruction has them: they were made in the order of its sums. What runs once is no axis of theirs."""
+    made, wanted = ([k for k in axes if k in t.data_axes and t.axes[k][1] != 1] for axes in (t.order, t.data_axes))
+    if made != wanted:
+        outside = sch.get(copy).writes[0].buffer.ndim - len(made)
+        sch.transform_layout(copy, ("write", 0), lambda *i: [*i[:outside], *(i[outside + made.index(k)] for k in wanted)])
+
+
 def _on_the_chip(sch: Schedule, t: ChipInstruction, block: Any, copy: Any, choice: Mapping[str, int], chip: Accelerator) -> None:
     """The loops over blocks of tiles, and instructions of the chip inside."""
     _, column, step, *inner = sch.get_loops(block)
@@ -214,10 +223,10 @@ def _on_the_chip(sch: Schedule, t: ChipInstruction, block: Any, copy: Any, choic
     init = sch.decompose_reduction(block, step)
     shape = lambda axes, *outside: [*outside, *(t.axes[k][1] for k in axes)]
     rows, columns, steps = choice["rows"], choice["columns"], choice["steps"]
-    sum_order = [k for k in t.order if k in t.sum_axes]
     for tile, kind, scope, dtype, extents in (
         (left, "load", data, t.types[0], shape(t.data_axes, steps, rows)), (right, "load", weight, t.types[1], shape(t.weight_axes, steps, columns)),
-        (stored, "store", total, t.types[2], shape(sum_order, rows, columns)), (init, "clear", total, t.types[2], shape(sum_order, rows, columns)),
+        (stored, "store", total, t.types[2], shape(t.sum_axes, rows, columns)), (init, "clear", total, t.types[2], shape(t.sum_axes, rows, columns)),
     ):
-        sch.tensorize(sch.get_loops(tile)[-len(extents)], chip.move(kind, scope, dtype, extents).name)
+        loops = sch.get_loops(tile)
+        sch.tensorize(loops[2] if tile is init else loops[-len(extents)], chip.move(kind, scope, dtype, extents).name)
     sch.tensorize(axes[0], t.intrin.name)
