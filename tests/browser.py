@@ -20,7 +20,7 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FOUND = next(filter(None, map(shutil.which, NAMES)), None)
-_SECONDS = 60.0  # for an answer
+_SECONDS = 120.0  # for an answer
 _OPTIONS = "--headless --no-sandbox --disable-gpu --hide-scrollbars --use-fake-ui-for-media-stream --use-fake-device-for-media-stream --remote-debugging-pipe"
 
 
@@ -88,7 +88,11 @@ class Browser:
         """Show a file in a window of that size."""
         self.ask("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=False)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-        self.ask("Page.navigate", url=path.resolve().as_uri())
+        self.visit(path.resolve().as_uri())
+
+    def visit(self, url: str) -> None:
+        """Show what is at an address, and wait until it is there."""
+        self.ask("Page.navigate", url=url)
         end = time.monotonic() + _SECONDS
         while self.run("document.readyState") != "complete" or self.run("document.body.children.length") == 0:
             assert time.monotonic() < end, "the page was not loaded"

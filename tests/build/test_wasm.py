@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from onnx import helper
+from tests import browser
 from tests.codegen.c_models import MODELS, convolutions, dense, listed, onnx_model, same
 from tests.node_models import FOUND, Failed, Node
 
@@ -265,6 +266,20 @@ def test_pointers_of_64_bits(node, kind, beside, tmp_path):
     same(node.run(file, inputs, others=[str(narrow)]), want)  # an engine without takes the other
     threads = rd.compile(model, target="wasm64-threads").save(tmp_path / "threads.wasm")
     same(node.run(threads, inputs, others=[str(narrow)], options={"threads": 3}), want)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(browser.FOUND is None, reason="there is no browser")
+@pytest.mark.parametrize("target", ["wasm32", "wasm32-relaxed", "wasm64", "wasm64-relaxed"])
+def test_browsers_compute_what_the_library_computes(target, tmp_path):
+    from tests.browser_models import Page
+
+    with Page(tmp_path) as page:
+        for kind, make in MODELS.items():
+            model, inputs = make()
+            file = rd.compile(model, target=target).save(tmp_path / f"{kind}.wasm", side_file=kind == "convolutions")
+            page.load(file.name)
+            same(page.run(inputs), listed(rd.compile(model)(*inputs)))
 
 
 @pytest.mark.slow
