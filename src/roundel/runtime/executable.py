@@ -20,7 +20,7 @@ import numpy as np
 from ..ir import escape, options
 from ..ir.dtype import DType
 from ..ir.errors import CallError, MachineError, RoundelError, RunError
-from . import arrays, boundary, caches, ffi, interrupt, library, metadata, native, objects, tensors, text
+from . import arrays, boundary, caches, ffi, interrupt, library, metadata, native, nesting, objects, tensors, text
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
@@ -191,11 +191,7 @@ class BoundFunction:
         if named:
             args = self._positional(args, named)
         if len(args) != len(self.info.arguments) - self._returns:
-            count = len(self.info.arguments) - self._returns
-            wanted = f"{count} argument{'s' if count != 1 else ''} ({', '.join(self.argument_names)})"
-            writes = ", ".join(t.name for t in self.info.outputs) if self.info.kind != "graph" and not self._returns else ""
-            hint = f"a tensor program takes arrays for what it writes too: {writes}" if writes and len(args) < count else ""
-            raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given", hint=hint)
+            args = self._one_by_one(args)
         if self.info.kind != "graph":
             return self._call_returning(args) if self._returns else self._call_program(args)
         results = None
@@ -203,7 +199,17 @@ class BoundFunction:
             results = self._call_growing(args, self._invoke) if self._caches else self._call_plain(args, self._invoke)
         if results is None:
             return self._call_graph(args)
-        return results[0] if self._first else _assemble(self.info.result, results)
+        return results[0] if self._first else nesting.assemble(self.info.result, results)
+
+    def _one_by_one(self, args: tuple) -> tuple:
+        """Arguments that are given in tuples and lists, as modules of PyTorch take them. Raises CallError where that does not give as many as are taken."""
+        count = len(self.info.arguments) - self._returns
+        if self._flat and len(leaves := tuple(nesting.leaves(args))) == count:
+            return leaves
+        wanted = f"{count} argument{'s' if count != 1 else ''} ({', '.join(self.argument_names)})"
+        writes = ", ".join(t.name for t in self.info.outputs) if self.info.kind != "graph" and not self._returns else ""
+        hint = f"a tensor program takes arrays for what it writes too: {writes}" if writes and len(args) < count else ""
+        raise CallError(f"{self.info.name} takes {wanted}, {len(args)} were given", hint=hint)
 
     def _array_caller(self) -> arrays.Invoke | None:
         """Runs the function on arrays that need no preparation; None: there is always something to convert."""
@@ -317,7 +323,7 @@ class BoundFunction:
         return self._call_native(args)
 
     def _call_native(self, args: tuple) -> Any:
-        given = args if self._flat else _flatten(self.info.arguments, args, len(self.info.inputs))
+        given = args if self._flat else nesting.flatten(self.info.arguments, args, len(self.info.inputs))
         extra = self.info.extra
         flat = boundary.take(given, extra) if extra else given
         torch = None if all(type(a) is np.ndarray for a in flat) else tensors.torch_of(flat)
@@ -331,10 +337,10 @@ class BoundFunction:
         described = zip(outputs, self._out_types, self.info.outputs)
         results = [self._finish(o, t, info.scalar, torch) for o, t, info in described]
         if not extra:
-            return _assemble(self.info.result, results)
+            return nesting.assemble(self.info.result, results)
         kept = boundary.give(results, given, extra)
         if len(kept) == len(results):
-            return _assemble(self.info.result, kept)
+            return nesting.assemble(self.info.result, kept)
         return kept[0] if len(kept) == 1 else tuple(kept)
 
     def _run_growing(self, inputs: list, shapes: tuple, torch: Any) -> list:
@@ -357,7 +363,7 @@ class BoundFunction:
         return result.item()
 
     def _call_program(self, args: tuple) -> None:
-        flat = _flatten(self.info.arguments, args, len(self.info.inputs) + len(self.info.outputs))
+        flat = nesting.flatten(self.info.arguments, args, len(self.info.inputs) + len(self.info.outputs))
         count = len(self.info.inputs)
         for value in flat[count:]:
             _check_writable(value)
@@ -399,7 +405,7 @@ class BoundFunction:
         views: dict[tuple[int, int], Any] = {}  # by position and array: most sets have most of their arrays in common
         pointers = []
         for args in sets:
-            flat = list(enumerate(_flatten(given, args, count)))
+            flat = list(enumerate(nesting.flatten(given, args, count)))
             views |= {(k, id(a)): (tensors.view(tensors.prepare(a, types[k])), a) for k, a in flat if (k, id(a)) not in views}
             pointers.append((ctypes.c_void_p * count)(*[views[k, id(a)][0][0] for k, a in flat]))
         table = (ctypes.c_void_p * (2 * len(sets)))(*2 * [ctypes.addressof(p) for p in pointers])  # twice, to begin anywhere
@@ -527,28 +533,6 @@ def _too_large(shape: tuple[int, ...]) -> bool:
     for dim in shape:
         total *= dim
     return total >= 2**60
-
-
-def _flatten(templates: Sequence[Template], values: Sequence[Any], count: int) -> list:
-    flat: list[Any] = [None] * count
-    todo = list(zip(templates, values))
-    while todo:
-        template, value = todo.pop()
-        if isinstance(template, int):
-            flat[template] = value
-        elif isinstance(value, dict) and len(template) == 2:
-            todo.extend(zip(template, boundary.entries(value)))
-        elif isinstance(value, (tuple, list)) and len(value) == len(template):
-            todo.extend(zip(template, value))
-        elif isinstance(value, np.ndarray) and value.shape == (len(template),) and value.dtype.kind in "iu":  # a shape, as a function gives it
-            todo.extend(zip(template, value.tolist()))
-        else:
-            raise CallError(f"a tuple of {len(template)} was expected, not {type(value).__name__}")
-    return flat
-
-
-def _assemble(template: Template, results: Sequence[Any]) -> Any:
-    return results[template] if isinstance(template, int) else tuple(_assemble(t, results) for t in template)
 
 
 def _check_writable(value: Any) -> None:
