@@ -10,6 +10,7 @@ from roundel.ir.errors import OptionError
 from roundel.pages.asked import Asked, check_used
 from roundel.pages.kind import classes, told, wants_tokenizer
 from roundel.pages.labels import fitting, labels_for
+from roundel.pages.mel import of_input, parsed
 from roundel.pages.pictures import Boxes, Picture, boxes_of, letters, picture_of
 from roundel.pages.signature import Signature, State, states_of
 from roundel.pages.tokenizer import of_gguf, tokenizer_for
@@ -96,6 +97,43 @@ def test_a_dictionary_may_leave_out_the_blank_and_the_space():
     assert letters(["-", "a"], 2) == ["", "a"]
     with pytest.raises(OptionError, match="2 letters are named"):
         letters(["a", "b"], 9)
+
+
+def test_a_spectrogram_is_an_input_of_two_sizes():
+    of = lambda text, form="log": of_input(*infos(text), parsed(form, 16000))
+    for text, bands, first, frames in (("x[1,49,40]", 40, False, 49), ("x[n,80,3000]", 80, True, 3000), ("x[n,1,96,64]", 64, False, 96),
+                                       ("x[1,t,40]", 40, False, "t"), ("x[n,40,t]", 40, True, "t"), ("x[49,40]", 40, False, 49)):
+        mel, count = of(text)
+        assert (mel.bands, mel.bands_first, count) == (bands, first, frames), text
+    assert of("x[1,32,40]", "log,bands=40")[0].bands == 40
+    assert of("x[1,16000]") is of("x[1,s,t]") is of("x:int64[49,40]") is of("x[2,3,4]") is None
+    with pytest.raises(OptionError, match="13 bands, and the model takes"):
+        of("x[1,49,40]", "log,bands=13")
+    found = parsed("log", 16000)
+    assert (found.window, found.hop, found.fft, found.high, found.samples(49)) == (400, 160, 512, 8000, 48 * 160 + 400)
+    assert parsed("whisper", 16000).samples(3000) == 480000 and parsed("hop=80", 8000).window == 200
+
+
+@pytest.mark.parametrize("text, message", [
+    ("loud", "none of the known forms"), ("log,x=1", "has no 'x'"), ("log,hop=a", "hop is to be a whole number"), ("log,hop=0", "is no spectrogram"),
+    ("log,scale=bark", "one of htk, slaney"), ("log,std=0", "is no spectrogram"), ("log,high=9000", "at most half of the rate"), ("log,low=nan", "a number"),
+    ("log,window=100000", "is no spectrogram"), ("log,fft=100", "is no spectrogram"), ("log,hop=-1", "a whole number"), ("log,low", "low is to be a number"),
+])
+def test_forms_of_spectrograms_that_there_are_not(text, message):
+    with pytest.raises(OptionError, match=f"(?s){message}"):
+        parsed(text, 16000)
+
+
+def test_models_of_spectrograms_are_of_sound_where_that_is_said():
+    words = model("x[1,49,40]", "y[1,12]")
+    assert told(words, Asked())[0] == "numbers"
+    kind, facts = told(words, Asked(mel="log", overlap=4080))
+    assert (kind, facts["sound"].window, facts["sound"].shape, facts["sound"].whole) == ("sound", 4000, (1, 49, 40), False)
+    assert told(model("x[n,80,t]", "y[n,5]"), Asked(mel="whisper"))[1]["sound"].shape == (1, 80, 0)
+    with pytest.raises(OptionError, match="49 frames are made of 8080"):
+        told(words, Asked(mel="log", window=5))
+    with pytest.raises(OptionError, match="no model for a page of the kind sound"):
+        told(model("x[1,16000]", "y[1,35]"), Asked(mel="log", kind="sound"))
 
 
 def test_windows_fit_the_model():

@@ -4,12 +4,15 @@
 import json
 import shutil
 import subprocess
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import roundel.pages
+from roundel.pages.mel import of_input, parsed
+from roundel.runtime.metadata import TensorInfo
 
 WEB = Path(roundel.pages.__file__).parent / "web"
 NODE = shutil.which("node")
@@ -62,6 +65,61 @@ def test_boxes_of_every_form():
 def test_letters_are_read():
     steps = np.eye(4, dtype="f")[[0, 1, 1, 0, 1, 2, 3, 3]]
     assert calls(("letters.mjs", "readLetters", steps[None], ["", "a", "b", " "])) == [{"text": "aab ", "score": 1}]
+
+
+def log_mel(samples, mel, rate):
+    """The spectrogram of pages/mel.py by NumPy."""
+    if mel.centre:
+        samples = np.pad(samples, mel.fft // 2, mode="reflect")
+        ahead, frames = (mel.fft - mel.window) // 2, (len(samples) - mel.fft) // mel.hop
+    else:
+        ahead, frames = 0, (len(samples) - mel.window) // mel.hop + 1
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(mel.window) / mel.window)
+    cut = np.stack([samples[t * mel.hop + ahead : t * mel.hop + ahead + mel.window] for t in range(frames)])
+    sized = np.abs(np.fft.rfft(cut * hann, mel.fft)) ** mel.power
+    to = {"htk": lambda f: 2595 * np.log10(1 + f / 700), "slaney": lambda f: np.where(f < 1000, 3 * f / 200, 15 + 27 * np.log(f / 1000 + 1e-30) / np.log(6.4))}
+    grid = np.linspace(0, rate / 2, 1 << 20)
+    edges = np.interp(np.linspace(to[mel.scale](mel.low), to[mel.scale](mel.high), mel.bands + 2), to[mel.scale](grid), grid)
+    f = np.arange(mel.fft // 2 + 1)[:, None] * rate / mel.fft
+    lower, centre, upper = edges[:-2], edges[1:-1], edges[2:]
+    weights = np.maximum(0, np.minimum((f - lower) / (centre - lower), (upper - f) / (upper - centre)))
+    energy = np.maximum(sized @ (weights * 2 / (upper - lower) if mel.area else weights), mel.floor)
+    level = {"ln": np.log, "log10": np.log10, "db": lambda e: 10 * np.log10(e)}[mel.log](energy)
+    level = np.maximum(level, level.max() - mel.range) if mel.range else level
+    return ((level.T if mel.bands_first else level) - mel.mean) / mel.std
+
+
+@pytest.mark.parametrize("text, shape", [
+    ("log", (1, 49, 40)), ("log,window=640,hop=320,log=db,floor=1e-10", ("n", "t", 64)), ("whisper", (1, 80, "t")),
+    ("log,fft=600,window=600,scale=slaney,power=1,low=0,high=3000,centre=1,mean=0.5,std=2", (1, 1, 13, "t")),
+    ("log,window=400,fft=1024,centre=1", (1, "t", 32)),
+])
+def test_spectrograms_are_those_of_numpy(text, shape):
+    rate = 16000
+    mel, _ = of_input(TensorInfo("x", "float32", shape), parsed(text, rate))
+    samples = 0.1 * np.random.default_rng(0).standard_normal(7000) + np.sin(np.arange(7000) ** 1.5 / 500)
+    want = log_mel(samples, mel, rate)
+    (found,) = calls(("mel.mjs", "spectrogram", samples.tolist(), asdict(mel), rate))
+    np.testing.assert_allclose(np.array(found).reshape(want.shape), want, rtol=2e-4, atol=2e-4)
+
+
+def test_the_form_whisper_is_what_its_own_package_computes():
+    """The extractor of Hugging Face's library, which makes frames of 30 seconds."""
+    from_library = pytest.importorskip("transformers").WhisperFeatureExtractor()
+    samples = np.sin(np.arange(480000) ** 1.2 / 300) * np.random.default_rng(0).random(480000)
+    want = from_library(samples, sampling_rate=16000, return_tensors="np").input_features
+    mel, frames = of_input(TensorInfo("x", "float32", (1, 80, 3000)), parsed("whisper", 16000))
+    assert mel.samples(frames) == len(samples)
+    (found,) = calls(("mel.mjs", "spectrogram", samples.tolist(), asdict(mel), 16000))
+    np.testing.assert_allclose(np.array(found).reshape(want.shape), want, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 15, 400, 512])
+def test_transforms_are_fourier_s(n):
+    x = np.random.default_rng(n).standard_normal((2, n))
+    (found,) = calls(("mel.mjs", "transformed", *x.tolist()))
+    want = np.fft.fft(x[0] + 1j * x[1])
+    np.testing.assert_allclose(np.array(found[0]) + 1j * np.array(found[1]), want, atol=1e-10)
 
 
 def test_pictures_become_inputs():

@@ -158,6 +158,12 @@ def loudness():
     return onnx_model(nodes, {"x": ("f", (1, 800)), "s": ("f", (1, 1))}, {"y": ("f", (1, 1)), "z": ("f", (1, 1))}, {"least": np.array([[1e-3]], "f")})
 
 
+def loudest_band():
+    """How loud each of 40 bands of frequencies is in a quarter of a second."""
+    nodes = [helper.make_node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0), helper.make_node("Softmax", ["m"], ["y"], axis=1)]
+    return onnx_model(nodes, {"x": ("f", (1, 24, 40))}, {"y": ("f", (1, 40))})
+
+
 WORDS = ["<unk>", "one", "two", "three", "four", "<end>"]
 
 
@@ -201,6 +207,7 @@ SITES = {
     "detection": lambda folder: write_site(detector(), folder, size=64),
     "recognition": lambda folder: write_site(reader(), folder, labels=labels(folder, ["a"])),
     "sound": lambda folder: write_site(loudness(), folder),
+    "spectrogram": lambda folder: write_site(loudest_band(), folder, mel="log,bands=40", labels=labels(folder, [f"band {k}" for k in range(40)])),
     "text": lambda folder: write_site(moods(), folder, tokenizer=tokenizer(folder), labels=labels(folder, ["words", "numbers"])),
     "generation": lambda folder: write_site(counting(), folder, tokenizer=tokenizer(folder)),
     "embedding": lambda folder: write_site(meaning(), folder, tokenizer=tokenizer(folder), kind="embedding"),
@@ -338,6 +345,14 @@ class TestInABrowser:
             page.wait(SHOWN)
             rows = [row.split("\t") for row in page.text("#results tbody").splitlines()]
             assert rows[0][0] == "0.50 s" and len(rows) > 3
+
+    def test_a_spectrogram_is_made_of_the_sound(self, site):
+        """The test sound is a tone of 220 Hz."""
+        centres = 700 * (10 ** (np.linspace(*(2595 * np.log10(1 + np.array([20, 8000]) / 700)), 42)[1:-1] / 2595) - 1)
+        with Visit(site("spectrogram")) as page:
+            page.browser.run(GIVE)
+            page.wait(SHOWN)
+            assert page.text("#results tbody tr").startswith(f"band {np.abs(centres - 220).argmin()}\t")
 
     def test_a_text_is_gone_on_with_until_it_ends(self, site):
         with Visit(site("generation")) as page:

@@ -40,6 +40,8 @@ def web_command(
     rate: int = typer.Option(16000, "--rate", min=1000, max=192000, help="Samples of sound in a second."),
     window: int = typer.Option(0, "--window", min=0, help="New samples of each run of a model of sound; 0: what the model takes."),
     overlap: int = typer.Option(0, "--overlap", min=0, help="Samples of the run before that come ahead of them."),
+    mel: str = typer.Option("", "--mel", show_default=False, help="The model takes a spectrogram of the sound: log or whisper, with changes "
+                            "behind it, such as log,hop=320,bands=40,high=7600."),
     fix: list[str] = FIX, accuracy: str = ACCURACY, weights: str = WEIGHTS,
     serve: bool = typer.Option(False, "--serve", help="Serve the page on this machine until Ctrl-C."),
     port: int = typer.Option(0, "--port", min=0, max=65535, help="The port to serve it on; 0: a free one."),
@@ -59,7 +61,7 @@ def web_command(
             template = template.replace("\\n", "\n")
             index = pages.write_site(model, output, title=title, kind=kind, labels=labels, tokenizer=tokenizer, template=template, sample=sample,
                                      mean=_numbers("--mean", mean), std=_numbers("--std", std), bgr=bgr, size=size, rate=rate, window=window,
-                                     overlap=overlap, dynamic=dims(fix, "--fix") or None, accuracy=accuracy, weights=weights, tell=advice.append)
+                                     overlap=overlap, mel=mel, dynamic=dims(fix, "--fix") or None, accuracy=accuracy, weights=weights, tell=advice.append)
         for line in advice:
             Console(stderr=True, emoji=False).print(f"{markup(model.name)} {line}", highlight=False)
         files = {name: (output / name).stat().st_size for name in sorted(pages.files_of(output))}

@@ -11,7 +11,7 @@ from ..ir.errors import OptionError
 
 _PICTURES, _TEXTS = ("picture", "detection", "recognition"), ("text", "embedding", "generation")
 _USED = {"labels": (*_PICTURES, "sound", "text"), "sample": (*_PICTURES, "sound"), "tokenizer": _TEXTS, "template": ("generation",),
-         **dict.fromkeys(("mean", "std", "bgr", "size"), _PICTURES), **dict.fromkeys(("rate", "window", "overlap"), ("sound",))}
+         **dict.fromkeys(("mean", "std", "bgr", "size"), _PICTURES), **dict.fromkeys(("rate", "window", "overlap", "mel"), ("sound",))}
 """The kinds of page that an option is for."""
 _PICTURE_FILES = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".avif", ".svg")
 _SOUND_FILES = (".wav", ".mp3", ".ogg", ".oga", ".opus", ".flac", ".m4a", ".mp4", ".aac", ".webm", ".weba")
@@ -32,6 +32,7 @@ class Asked:
     rate: int = 16000
     window: int = 0
     overlap: int = 0
+    mel: str = ""
 
 
 def check_used(kind: str, given: set[str], sample: str | Path | None) -> None:

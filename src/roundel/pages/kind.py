@@ -18,7 +18,7 @@ _KINDS: dict[str, tuple[_Told, str]] = {
     "generation": (texts.generation, "takes tokens and gives scores of the next one, for which it needs --tokenizer"),
     "text": (texts.classes, "takes tokens and gives scores of classes, for which it needs --tokenizer"),
     "embedding": (texts.embedding, "takes tokens and gives an embedding, for which it needs --tokenizer"),
-    "sound": (sounds.sound, "takes samples of sound, and beside them only states and their rate"),
+    "sound": (sounds.sound, "takes samples of sound, or with --mel their spectrogram, and beside them only states and their rate"),
     "recognition": (pictures.recognition, "takes a picture of a line of text and gives scores of letters"),
     "detection": (pictures.detection, "takes one picture and gives boxes"),
     "picture": (pictures.classes, "takes one picture and gives scores"),

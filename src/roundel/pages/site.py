@@ -29,7 +29,7 @@ _SHARED = ("page.css", "dom.mjs", "page.mjs", "tensors.mjs", "classes.mjs", "wor
 _TOKENS = ("tokenizer.mjs", "tokenizers.min.mjs")
 _PARTS: dict[str, tuple[str, ...]] = {
     "picture": ("picture.mjs", "pictures.mjs"), "detection": ("detection.mjs", "boxes.mjs", "pictures.mjs"),
-    "recognition": ("recognition.mjs", "letters.mjs", "pictures.mjs"), "sound": ("sound.mjs", "recorder.mjs", "waves.mjs", "letters.mjs"),
+    "recognition": ("recognition.mjs", "letters.mjs", "pictures.mjs"), "sound": ("sound.mjs", "recorder.mjs", "waves.mjs", "letters.mjs", "mel.mjs"),
     "text": ("text.mjs", *_TOKENS), "embedding": ("embedding.mjs", *_TOKENS), "generation": ("generation.mjs", *_TOKENS), "numbers": ("numbers.mjs",),
 }
 """The files of each kind of page, the first of which has its form."""
@@ -40,16 +40,17 @@ _LOADERS = ("roundel.mjs", "roundel-thread.mjs", "roundel.d.mts")
 
 def write_site(model: Any, folder: str | Path, *, title: str | None = None, kind: str | None = None, labels: str | Path | None = None,
                tokenizer: str | Path | None = None, sample: str | Path | None = None, mean: Sequence[float] = (), std: Sequence[float] = (), bgr: bool = False,
-               size: int = 0, template: str = "{prompt}", rate: int = 16000, window: int = 0, overlap: int = 0, dynamic: Mapping[str, int] | None = None,
-               tell: Callable[[str], None] | None = None, **options: Any) -> Path:
+               size: int = 0, template: str = "{prompt}", rate: int = 16000, window: int = 0, overlap: int = 0, mel: str = "",
+               dynamic: Mapping[str, int] | None = None, tell: Callable[[str], None] | None = None, **options: Any) -> Path:
     """Write a page that runs ``model`` on what its user gives it into ``folder``; returns the path of ``index.html``.
 
     ``kind``: one of ``kind.KINDS``; by default what the model takes and gives decides. ``labels``: a file of classes' names, or of letters, one a line.
     ``tokenizer``: a file ``tokenizer.json``. ``sample``: a picture or sound that the page offers. Pictures: ``mean`` and ``std`` (one number, or one for
     each channel) normalise numbers from 0 to 1, ``bgr`` puts blue first, ``size`` is the side in pixels where the model leaves it open. Sound: ``rate``,
-    samples a second; ``window``, new ones of each run; ``overlap``, older ones ahead of them. Generation: ``template``, in which ``{prompt}`` stands for the
-    user's text. ``tell`` is called with what would make another page of the model. ``dynamic`` and other ``options`` are those of ``rd.compile``. Files of the
-    page that was in the folder before go; others stay, and are never overwritten. Raises RoundelError, OSError.
+    samples a second; ``window``, new ones of each run; ``overlap``, older ones ahead of them; ``mel``, how they become a spectrogram (`pages.mel`).
+    Generation: ``template``, in which ``{prompt}`` stands for the user's text. ``tell`` is called with what would make another page of the model. ``dynamic``
+    and other ``options`` are those of ``rd.compile``. Files of the page that was in the folder before go; others stay, and are never overwritten. Raises
+    RoundelError, OSError.
     """
     folder = Path(folder)
     if folder.exists() and not folder.is_dir():
@@ -58,7 +59,7 @@ def write_site(model: Any, folder: str | Path, *, title: str | None = None, kind
         raise OptionError(f"the template {template!r} has no place for the text", hint="write {prompt} where it belongs")
     if small := next((f"{name}={size}" for name, size in (dynamic or {}).items() if isinstance(size, int) and size < 1), None):
         raise OptionError(f"with {small} a page has nothing to run the model on", hint="fix sizes to 1 or more")
-    asked = Asked(kind, labels_for(model, labels), tuple(mean), tuple(std), bgr, size, tokenizer_for(model, tokenizer), template, rate, window, overlap)
+    asked = Asked(kind, labels_for(model, labels), tuple(mean), tuple(std), bgr, size, tokenizer_for(model, tokenizer), template, rate, window, overlap, mel)
     offered = _sample(sample)
     module = api.import_model(model, dynamic=dynamic)
     taken = signature(module)

@@ -5,6 +5,7 @@
 import { best, classesTable, named } from "./classes.mjs";
 import { button, make, percent, table, takesFiles } from "./dom.mjs";
 import { readLetters } from "./letters.mjs";
+import { spectrogram } from "./mel.mjs";
 import { probabilities, tensor } from "./tensors.mjs";
 import { decoded, microphone, testSound, Windows } from "./waves.mjs";
 
@@ -26,7 +27,9 @@ export default function form({ site, run, say, fail, note, give, results }) {
   };
   const inputs = (samples) => {
     const given = [];
-    given[sound.input] = tensor(site.inputs[sound.input], samples);
+    const { mel } = sound;
+    const taken = mel ? spectrogram(samples, mel, sound.rate) : samples;
+    given[sound.input] = tensor(site.inputs[sound.input], taken, mel ? sound.shape.map((d) => d || taken.length / mel.bands) : undefined);
     if (sound.rate_input !== null) given[sound.rate_input] = tensor(site.inputs[sound.rate_input], [sound.rate], site.inputs[sound.rate_input].shape.map(() => 1));
     return given;
   };
