@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -11,6 +10,7 @@ from typing import Any
 
 from ..ir import extensions
 from ..ir.errors import OptionError
+from ..ir.warning import warn
 from .backend import Backend
 
 OWN = ("openblas", "onednn")
@@ -73,7 +73,7 @@ def _all() -> list[str]:
             find(name)
             there.append(name)
         except OptionError as error:
-            warnings.warn(f"{error.what} ({error.why or error.hint}): it is left out", stacklevel=3)
+            warn(f"{error.what} ({error.why or error.hint}): it is left out")
     return there
 
 

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 from ..ir import tir
 from ..ir.escape import short_name
 from ..ir.module import IRModule
 from ..ir.tir import BaseFunc
+from ..ir.warning import warn
 from .program import is_unscheduled
 
 MUCH = 1 << 22  # iterations of a loop nest: what takes milliseconds, so that a schedule is worth a thought
@@ -22,8 +21,7 @@ def warn_of_plain_loops(mod: IRModule | BaseFunc) -> None:
     names = [short_name(name) for name, func in functions if _iterations(func.body) >= MUCH and is_unscheduled(func)]
     if names:
         which = f"{names[0]} has" if len(names) == 1 else f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''} have"
-        warnings.warn(f"{which} no schedule: loops run as they are written, on one core; rd.auto_schedule(...) gives what the compiler would choose",
-                      stacklevel=3)
+        warn(f"{which} no schedule: loops run as they are written, on one core; rd.auto_schedule(...) gives what the compiler would choose")
 
 
 def _iterations(body: tir.Stmt) -> int:

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import logging
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -184,6 +187,25 @@ def test_branches_on_data_are_those_of_the_examples():
     for data in (-x, x - 1):
         with pytest.raises(rd.RoundelError, match=r"another branch of the program than the example inputs did.* \(`.*` in line \d+ of test_export.py\)"):
             model(data)
+
+
+class Talks(OfItsData):
+    """Prints while it is exported."""
+
+    def forward(self, x):
+        print("the model says so", file=sys.stderr)
+        return super().forward(x)
+
+
+@pytest.mark.parametrize("module", [OfItsData(), Talks()])
+def test_nothing_but_a_warning_at_the_users_line_is_printed(module, capfd, caplog):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        rd.compile(module, (torch.arange(2.0, 10),), threads=1)
+    assert [(w.category, w.filename) for w in found if w.category is not ResourceWarning] == [(UserWarning, __file__)]
+    out, err = capfd.readouterr()
+    assert not out and set(err.splitlines()) <= {"the model says so"} and not [r for r in caplog.records if r.levelno > logging.DEBUG]
+    assert bool(err) == isinstance(module, Talks)
 
 
 class OfANumber(torch.nn.Module):

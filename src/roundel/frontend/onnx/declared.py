@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...ir import tir
 from ...ir.errors import ModelError
+from ...ir.warning import warn
 from .load import STRING, dtype_of
 from .values import MapValue, Value
 
@@ -31,8 +31,8 @@ def check_shape(what: str, declared: Any, value: Any) -> None:
         return
     shape, said = value.expr.sinfo.shape, list(declared.type.tensor_type.shape.dim)
     if shape is not None and (len(shape) != len(said) or any(map(_differ, shape, said))):
-        warnings.warn(f"{what} is declared with shape [{', '.join(map(_size, said))}], its shape is [{', '.join(d.script() for d in shape)}]; "
-                      "the latter counts", stacklevel=2)
+        warn(f"{what} is declared with shape [{', '.join(map(_size, said))}], its shape is [{', '.join(d.script() for d in shape)}]; "
+             "the latter counts")
 
 
 def check_between(infos: Sequence[Any], values: Mapping[str, Any]) -> None:
@@ -41,7 +41,7 @@ def check_between(infos: Sequence[Any], values: Mapping[str, Any]) -> None:
     wrong = [f"{info.name!r} is {said}, not {found}" for info in infos if (pair := _contradiction(info, values.get(info.name))) for said, found in [pair]]
     if wrong:
         more = f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        warnings.warn(f"the model's value_info is not what its nodes compute: {wrong[0]}{more}; what is computed counts", stacklevel=2)
+        warn(f"the model's value_info is not what its nodes compute: {wrong[0]}{more}; what is computed counts")
 
 
 def _contradiction(info: Any, value: Any) -> tuple[str, str] | None:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from ...ir import graph, tir
 from ...ir.attrs import Attrs
 from ...ir.errors import ModelError, RoundelError
 from ...ir.module import IRModule
+from ...ir.warning import warn
 from ...runtime import text
 from .declared import check_between, check_default, check_shape, check_type
 from .folder import ModelFolder
@@ -44,7 +44,7 @@ def from_onnx(source: Any, *, dims: Mapping[str, int] | None = None, shapes: Map
     report = check_model(model)
     report.raise_if_unsupported()
     for newer in report.newer:
-        warnings.warn(newer, stacklevel=2)
+        warn(newer)
     limits = Limits(model)
     made = _with_decisions(lambda decisions: _convert(model, folder, dims or {}, shapes or {}, constants or {}, decisions, limits))
     return convert_to_dataflow(made)

@@ -9,13 +9,13 @@ model's version does not, it is allowed: there is one thing that it can mean.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ...ir.dataclass import dataclass
 from ...ir.errors import ModelError
+from ...ir.warning import warn
 from .functions import schema_of
 from .registry import NEWEST
 from .values import MapValue, Value
@@ -134,8 +134,8 @@ def check_call(node: NodeContext, inputs: Sequence[Any]) -> None:
     if signature is None:
         return
     if signature.removed is not None:
-        warnings.warn(f"{node.where}: opset {signature.removed} removed the operator {node.kind}, and the model declares opset {node.opset}; it is read "
-                      "as the last version that had it", stacklevel=2)
+        warn(f"{node.where}: opset {signature.removed} removed the operator {node.kind}, and the model declares opset {node.opset}; it is read "
+             "as the last version that had it")
     for a in attributes:
         wanted = signature.attributes.get(a.name)
         if wanted is not None and wanted not in (a.type, _READ_AS.get(a.type)):

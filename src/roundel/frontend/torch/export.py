@@ -15,7 +15,7 @@ from ...ir.module import IRModule
 from .composite import parts_of
 from .dtypes import Sizes, const_data
 from .importer import KEEP, convert_graph, decompositions
-from .paths import explain_conditions, exported_on_one_path
+from .paths import explain_conditions, exported
 
 
 def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynamic_shapes: Any = None,
@@ -39,16 +39,7 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     keywords = dict(example_kwargs or {})
     shapes = _open_dimensions(model, args, keywords) if dynamic_shapes is True else dynamic_shapes or None
     with torch.no_grad(), _evaluated(model), open_steps():
-        try:
-            program = torch.export.export(model, args, keywords, dynamic_shapes=shapes)
-        except Exception as error:
-            program = exported_on_one_path(model, args, keywords, shapes) if "data-dependent" in str(error) else None
-            if program is None:
-                raise ModelError(f"torch.export does not take this {type(model).__name__}", why=str(error).strip().split("\n\n")[0],
-                                 hint="does it run with these inputs? Branches on data need torch.cond; torch.compile(module, backend=\"roundel\") "
-                                 "leaves them to Python") from error
-            warnings.warn(f"this {type(model).__name__} branches on its data: it is compiled for the branches that the example inputs take, and a run that "
-                          "takes others ends with an error", stacklevel=2)
+        program = exported(model, args, keywords, shapes)
     return from_exported_program(program, _specifications(model, args, keywords, shapes))
 
 
@@ -109,7 +100,9 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = (), *, k
     parts = parts_of(program, decompositions(), KEEP)
     if parts is None:
         try:
-            program = program.run_decompositions(decompositions())
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # of PyTorch about its own code
+                program = program.run_decompositions(decompositions())
         except RuntimeError as error:
             raise UnsupportedError("PyTorch cannot make the program functional", why=str(error).splitlines()[0]) from error
     nodes, described = list(program.graph.nodes), program.graph_signature

@@ -2,7 +2,8 @@
 """Recurrent layers of modules that are being exported: each is one operator, whose result has as many steps as its input, whatever their number.
 
 PyTorch has no such form of its recurrent operators. It computes the shapes of their results by taking the layers apart into steps, which fixes the
-number of steps. Here ``torch.nn.LSTM``, ``GRU`` and ``RNN`` call operators ``roundel::lstm`` etc. meanwhile, with the parameters of PyTorch's own.
+number of steps. Here ``torch.nn.LSTM``, ``GRU`` and ``RNN`` call operators ``roundel::lstm.input`` etc. meanwhile, with the names and parameters of
+PyTorch's own.
 """
 
 from __future__ import annotations
@@ -69,6 +70,6 @@ def _shapes(x: Any, hx: Any, params: Sequence[Any], has_biases: bool, layers: in
 
 
 for _name, _schema in _SCHEMAS.items():
-    _library.define(_name + _schema)
-    _library.impl(_name, getattr(torch, _name), "CompositeExplicitAutograd")
-    torch.library.register_fake(f"roundel::{_name}", _shapes, lib=_library)
+    _library.define(f"{_name}.input{_schema}")
+    _library.impl(f"{_name}.input", getattr(torch, _name), "CompositeExplicitAutograd")
+    torch.library.register_fake(f"roundel::{_name}.input", _shapes, lib=_library)

@@ -58,6 +58,6 @@ def supplied(name: str) -> bool:
 
 
 def find(name: str) -> Converter | None:
-    """The converter of an overload such as ``aten.add.Tensor``, by its full name or without the overload."""
-    short = name.removeprefix("aten.")
+    """The converter of an overload such as ``aten.add.Tensor``, by its full name or without the overload. Roundel's own operators stand for PyTorch's."""
+    short = name.removeprefix("aten.").removeprefix("roundel.")
     return TABLE.get(short) or TABLE.get(short.rsplit(".", 1)[0])

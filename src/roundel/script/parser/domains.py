@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 from ...ir import tir
 from ...ir.errors import ScriptWarning
 from ...ir.tir import BlockRealize, For, IntImm, PrimFunc
 from ...ir.visit import statements
+from ...ir.warning import warn
 
 Loops = dict[tir.Expr, For]
 
@@ -35,7 +34,7 @@ def _warn(func: PrimFunc, realize: BlockRealize, what: str) -> None:
     span = realize.block.span or func.span
     place = f"{span}: " if span is not None else ""
     name = func.attrs.get("global_symbol", "function")
-    warnings.warn(f"{place}{name}, block {realize.block.name}: {what}", ScriptWarning, stacklevel=2)
+    warn(f"{place}{name}, block {realize.block.name}: {what}", ScriptWarning)
 
 
 def _realizes(stmt: tir.Stmt, loops: Loops, found: list[tuple[BlockRealize, Loops]]) -> None:

@@ -66,4 +66,4 @@ def _in_order(node: NodeContext, kind: str, x: Any) -> Any:
 
 for _kind, _name, *_functions in (("RNN", "rnn_tanh", "tanh"), ("RNN", "rnn_relu", "nn.relu"), ("GRU", "gru", "sigmoid", "tanh"),
                                   ("LSTM", "lstm", "sigmoid", "tanh", "tanh")):
-    converter(f"{_name}.input", f"roundel.{_name}")(_recurrent(_kind, *_functions))
+    converter(f"{_name}.input")(_recurrent(_kind, *_functions))
