@@ -47,17 +47,17 @@ def test_each_pass_fetches_its_share_of_a_step():
 
 def test_passes_over_a_panel_of_several_loops_fetch_parts_of_the_next_one():
     """Whatever the extents: all passes together fetch every line of the next panel, each in the order of memory."""
-    for passes, window, steps in ((3, 3, 4), (7, 2, 6), (2, 5, 1)):
-        x, w = te.placeholder((passes, window * steps * 2), "float32", "X"), te.placeholder((3, window, steps, 2, 16), "float32", "W")
-        axes = [te.reduce_axis((0, n), name) for n, name in ((window, "r"), (steps, "s"), (2, "t"))]
+    for passes, window, steps, written in ((3, 3, 4, 2), (7, 2, 6, 2), (2, 5, 1, 2), (2, 3, 2, 16), (3, 2, 4, 12), (5, 4, 2, 16)):
+        x, w = te.placeholder((passes, window * steps * written), "float32", "X"), te.placeholder((3, window, steps, written, 16), "float32", "W")
+        axes = [te.reduce_axis((0, n), name) for n, name in ((window, "r"), (steps, "s"), (written, "t"))]
         r, s, t = (a.var for a in axes)
-        y = te.compute((3, passes, 16), lambda k, i, j: te.sum(x[i, (r * steps + s) * 2 + t] * w[k, r, s, t, j], axis=axes), "Y")  # noqa: B023
+        y = te.compute((3, passes, 16), lambda k, i, j: te.sum(x[i, (r * steps + s) * written + t] * w[k, r, s, t, j], axis=axes), "Y")  # noqa: B023
         sch = Schedule(te.create_prim_func([x, w, y]).with_attr("global_symbol", "f"))
         k, i, j, *_, t = sch.get_loops(sch.get_block("Y"))
         sch.reorder(k, i, *_, t, j)
         sch.unroll(t)
         sch.vectorize(j)
-        sch.annotate(i, "prefetch", ("W", panel := window * steps * 32, 32))
+        sch.annotate(i, "prefetch", ("W", panel := window * steps * written * 16, written * 16))
         calls = [n for n in walk(lower(IRModule({"f": sch.func}))["f"].body) if type(n) is tir.Call and n.op == "prefetch"]
         fetched = []
         for here in itertools.product(range(passes), range(window), range(steps)):

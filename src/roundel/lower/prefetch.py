@@ -100,6 +100,8 @@ class _Prefetch(StatementRewriter):
                 start += tir.select(within + ahead >= panel, tir.index_const(apart - panel), tir.index_const(0))
             return self.spread(loop, flat, start, number, trips, lines)
         count = -(-lines // trips.value)
+        if count > MANY_PASSES_LINES and trips.value > 1:
+            return self.few(loop, flat, at + ahead, number % -(-lines // count), count)
         number = number % -(-lines // count)
         turn, start, cache = number * loop.extent + loop.loop_var - loop.min, at, NEAR
         if within is not None and ahead % step == 0 and trips.value != 1:
@@ -161,6 +163,19 @@ class _Prefetch(StatementRewriter):
         beyond = tir.If(few, _fetch(flat, first + self.page_bytes // self.line_bytes * line))
         always = [_fetch(flat, first + k * line) for k in range(MANY_PASSES_LINES)]
         body = tir.seq(*always, beyond, *((share, loop.body) if written is None else (_Within(written, share).rewrite(loop.body),)))
+        return loop.replace(body=tir.DeclBuffer(flat, body))
+
+    def few(self, loop: tir.For, flat: tir.Buffer, start: tir.Expr, number: tir.Expr, count: int) -> tir.For:
+        """Where passes are few, and an iteration fetches ``count`` lines in each, into the second-level cache, because the first does not keep a panel that
+        is passed over a few times beside the next one. Fetches stand between the steps that are written out."""
+        line, written = self.line(flat), _written_out(loop.body)
+        steps, step = (written.extent.value, written.loop_var - written.min) if written else (1, tir.index_const(0))
+        first = self.an.simplify(start + (number * loop.extent + loop.loop_var - loop.min) * (count * line))
+        each, gap = -(-count // steps), max(steps // count, 1)
+        share = tir.seq(*(_fetch(flat, first + (tir.floordiv(step, gap) * each + k) * line, SECOND) for k in range(each)))
+        if gap > 1:
+            share = tir.If(tir.EQ(tir.floormod(step, gap), tir.index_const(0)), share)
+        body = tir.seq(share, loop.body) if written is None else _Within(written, share).rewrite(loop.body)
         return loop.replace(body=tir.DeclBuffer(flat, body))
 
     def shares(self, lines: int, trips: tir.Expr) -> tuple[Var, Var]:

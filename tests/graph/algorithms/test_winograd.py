@@ -215,9 +215,9 @@ def test_interpolation_points_are_precise():
     assert error["default"] < 2.5 * error["strict"]
 
 
-def _scheduled(target, size=56):
+def _scheduled(target, size=56, channels=64):
     """The kernel of a convolution of tiles of 4."""
-    mod, _, _ = _network(1, 64, 64, size, size, np.random.default_rng(0))
+    mod, _, _ = _network(1, channels, channels, size, size, np.random.default_rng(0))
     made = prepare(mod, target=target, pipeline=DEFAULT[: DEFAULT.index(schedule_module) + 1], choices={"*": W4})
     (kernel,) = (f for name, f in made.functions.items() if "winograd" in name)
     return kernel
@@ -235,6 +235,12 @@ def test_the_next_weights_are_fetched_while_one_tile_of_registers_passes(size):
     """Also where a panel of weights is read by one tile alone, so that no loop over tiles is left."""
     flat = lower(IRModule({"main": _scheduled(Target("x86-64-v4"), size)}))
     assert any(type(n) is tir.Call and n.op == "prefetch" for f in flat.functions.values() for n in walk(f.body))
+
+
+def test_weights_that_a_run_passes_over_once_are_left_to_the_prefetchers_of_the_hardware():
+    """One tile of registers is all rows, and the data of all tiles is transformed before: the panels are one stream."""
+    flat = lower(IRModule({"main": _scheduled(Target("x86-64-v4"), size=7, channels=256)}))
+    assert not any(type(n) is tir.Call and n.op == "prefetch" for f in flat.functions.values() for n in walk(f.body))
 
 
 def test_passing_on_costs_what_does_not_stay_in_a_cache():

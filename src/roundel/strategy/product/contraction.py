@@ -331,10 +331,10 @@ def _in_registers(sch: Schedule, c: Contraction, operand: int, tile: Tile, as_gi
 
 def _prefetch(sch: Schedule, c: Contraction, tile: Tile, passes: int, loop: Any, inside: Sequence[Any], packed: tir.Buffer, unroll: int) -> None:
     """While the rows run over one panel of a convolution's weights, the next one comes from memory. ``passes``: over a panel, that are iterations of the
-    loop; the loops over rows ``inside`` of it pass over the panel as often as they run."""
+    loop; the loops over rows ``inside`` of it pass over the panel as often as they run. Of a single pass the hardware's prefetchers follow the panels."""
     width = tile.vectors * tile.lanes
     panel = product([c.extent(k) for k in c.reduce], 0) * width
-    if panel and passes and None not in [c.extent(r) for r in c.rows]:
+    if panel and passes * product([loop_extent(sch, x) for x in inside], 2) > 1 and None not in [c.extent(r) for r in c.rows]:
         sch.annotate(loop, PREFETCH, Prefetch(packed.name, panel, step=unroll * width, passes=passes))
         for x in inside:
             sch.annotate(x, PREFETCH_PASS, True)
