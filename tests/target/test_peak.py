@@ -63,6 +63,20 @@ def test_one_whole_round_and_one_that_was_cut_tell_a_rate(monkeypatch):
     assert peak.best_rate((3e6, work), 0.0) == pytest.approx(1.0)
 
 
+def test_of_what_others_share_the_middle_round_tells_the_rate(monkeypatch):
+    """A reader beside it slows down three of four rounds of memory, in which its share is what is left; of what a core has for itself, the best one is true."""
+    clock = {"now": 0.0}
+    rounds = itertools.cycle([1e-3, 2e-3, 2e-3, 2e-3])
+
+    def work() -> None:
+        clock["now"] += next(rounds)
+
+    monkeypatch.setattr(peak, "_seconds", lambda: clock["now"])
+    monkeypatch.setattr(peak.time, "perf_counter", lambda: clock["now"])
+    assert peak.typical_rate((2e6, work), 0.1) == pytest.approx(1.0)
+    assert peak.best_rate((2e6, work), 0.1) == pytest.approx(2.0)
+
+
 def test_all_cores_are_measured_together():
     """Threads that share one thing do no more together than one alone."""
     lock = threading.Lock()

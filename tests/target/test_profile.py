@@ -97,6 +97,7 @@ def test_measuring_again_changes_nothing():
 
 def test_what_is_not_plausible_is_not_believed(monkeypatch):
     monkeypatch.setattr(peak, "best_rate", lambda work, seconds: 1e-3)
+    monkeypatch.setattr(peak, "typical_rate", lambda work, seconds: 1e-3)
     found = profile.measure(described())
     assert set(found.doubted) == set(profile.PLAUSIBLE) and found.of(described()).with_(all_dram_gbs=described().all_dram_gbs) == described()
 
@@ -110,7 +111,7 @@ def test_a_virtual_machine_is_told_of_a_cache_that_it_shares(monkeypatch):
     for flags, expected in (("flags : fpu hypervisor", told // 8), ("flags : fpu", told)):
         monkeypatch.setattr(host, "_cpuinfo_head", lambda flags=flags: flags)
         assert host.described.__wrapped__().l3_bytes == expected
-    monkeypatch.setattr(peak, "best_rate", lambda work, seconds: 100.0)
+    monkeypatch.setattr(peak, "typical_rate", lambda work, seconds: 100.0)
     table = described().with_(l3_bytes=told // 8)
     assert profile._room(table, told, peak.Memory(1 << 20), 100.0, 10.0, lambda: 0.0) == told
 

@@ -10,8 +10,10 @@ import ctypes
 import functools
 import threading
 import time
+from bisect import insort
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from statistics import median
 from typing import Any
 
 from ..ir.errors import OptionError
@@ -24,6 +26,7 @@ _ROUND_BYTES = 16 << 20  # that a round reads at least, so that it takes less th
 LEAST_ROUNDS = 4
 LEAST_SECONDS = 0.02
 AGREED = 1.02  # of the best round's time at most that the next best takes, where they agree
+ALIKE = 1.05   # ... of the first quarter's last that the last of three quarters takes, where the middle half agrees
 WHOLE = 1.02  # of a round's CPU time at most that it lasts, where nothing interrupted it
 
 
@@ -207,25 +210,33 @@ _THREAD_TIME = hasattr(time, "thread_time") and time.get_clock_info("thread_time
 
 
 def best_rate(work: Work, seconds: float) -> float:
-    """The highest rate in G/s seen in short rounds: of so many ``seconds``, or of fewer once the two best rounds agree. Rounds that nothing interrupted
-    count, whose CPU time is the elapsed time; the CPU time of others where there are no two: a virtual machine takes off of it what it believes to have been
-    another's."""
-    amount, run = work
+    """The highest rate in G/s seen in short rounds: of so many ``seconds``, or of fewer once the two best rounds agree. It is that of what a core has for
+    itself, which others can only disturb."""
+    times = _rounds(work, seconds, lambda whole: len(whole) > 1 and whole[1] <= AGREED * whole[0])
+    return work[0] / times[1] * 1e-9  # the best may be a clock that was read at a bad moment
+
+
+def typical_rate(work: Work, seconds: float) -> float:
+    """The rate in G/s of the middle one of short rounds: of so many ``seconds``, or of fewer once the middle half of them agrees. It is that of caches and of
+    memory that others use too: what they take of it is part of the machine that a program will find."""
+    times = _rounds(work, seconds, lambda whole: len(whole) >= LEAST_ROUNDS and whole[len(whole) * 3 // 4] <= ALIKE * whole[len(whole) // 4])
+    return work[0] / median(times) * 1e-9
+
+
+def _rounds(work: Work, seconds: float, is_enough: Callable[[list[float]], bool]) -> list[float]:
+    """Seconds of rounds, two at least, the shortest first. Rounds that nothing interrupted count, whose CPU time is the elapsed time; the CPU time of others
+    too where there are no two: a virtual machine takes off of it what it believes to have been another's."""
     begun, done = time.perf_counter(), 0
-    whole, cut = [float("inf")] * 2, [float("inf")] * 2
+    whole: list[float] = []
+    cut: list[float] = []
     while True:
         start, clock = _seconds(), time.perf_counter()
-        run()
+        work[1]()
         spent, passed = _seconds() - start, time.perf_counter() - clock
-        if passed <= WHOLE * spent:
-            whole = sorted([*whole, spent])[:2]
-        else:
-            cut = sorted([*cut, spent])[:2]
+        insort(whole if passed <= WHOLE * spent else cut, spent)
         done, elapsed = done + 1, time.perf_counter() - begun
-        if (done > 1 and elapsed >= seconds) or (done >= LEAST_ROUNDS and elapsed >= LEAST_SECONDS and whole[1] <= min(AGREED * whole[0], elapsed)):
-            break
-    best = whole if whole[1] < float("inf") else sorted([*whole, *cut])  # two at least
-    return amount / best[1] * 1e-9  # the best may be a clock that was read at a bad moment
+        if (done > 1 and elapsed >= seconds) or (done >= LEAST_ROUNDS and elapsed >= LEAST_SECONDS and is_enough(whole)):
+            return whole if len(whole) > 1 else sorted([*whole, *cut])
 
 
 def chain_work(target: Target) -> Work:
@@ -302,9 +313,9 @@ def copy_gbs(nbytes: int, seconds: float = 0.3) -> float:
     return best_rate((2.0 * nbytes, lambda: ctypes.memmove(target, source, nbytes)), seconds)
 
 
-def on_all_cores(make: Callable[[], Work], cores: int, seconds: float = 0.3) -> float:
-    """G/s of so many threads that begin together, each with work of its own: the best of rounds within about ``seconds``, in which all that
-    they do counts, over the time until the last is done."""
+def on_all_cores(make: Callable[[], Work], cores: int, seconds: float = 0.3, choose: Callable[[list[float]], float] = min) -> float:
+    """G/s of so many threads that begin together, each with work of its own: of rounds within about ``seconds`` the one whose time ``choose`` takes (the
+    shortest, or a `statistics.median`), in which all that they do counts, over the time until the last is done."""
     works = [make() for _ in range(cores)]
     with ThreadPoolExecutor(cores) as threads:
         gate = threading.Barrier(cores)
@@ -315,8 +326,8 @@ def on_all_cores(make: Callable[[], Work], cores: int, seconds: float = 0.3) -> 
             run()
             return start, time.perf_counter()
 
-        end, best = time.perf_counter() + seconds, float("inf")
-        while best == float("inf") or time.perf_counter() < end:
+        end, times = time.perf_counter() + seconds, []
+        while not times or time.perf_counter() < end:
             starts, ends = zip(*threads.map(timed, [run for _, run in works]), strict=True)
-            best = min(best, max(ends) - min(starts))
-    return sum(amount for amount, _ in works) / best * 1e-9
+            times.append(max(ends) - min(starts))
+    return sum(amount for amount, _ in works) / choose(times) * 1e-9

@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from functools import partial
+from statistics import median
 
 from ..ir import cache_folder, options
 from ..ir.dataclass import dataclass
@@ -40,7 +41,8 @@ PLAUSIBLE = {"frequency_ghz": (0.4, 1.7), "gflops": (0.3, 1.7), "l1_gbs": (0.3, 
 """Least and most of what the table tells that is believed of a processor that it knows; of others, three times less and more."""
 _LEVELS = {"l1_gbs": L1, "l2_gbs": L2, "l3_gbs": L3, "dram_gbs": MEMORY}
 _STORED = {"l2_stored_gbs": L2, "l3_stored_gbs": L3, "dram_stored_gbs": MEMORY}
-_REVISION = 3  # of how it is measured: figures from before are not used
+SHARED = ("l3_", "dram_")  # figures of what others use too
+_REVISION = 4  # of how it is measured: figures from before are not used
 _log = logging.getLogger("roundel.target")
 
 
@@ -213,8 +215,9 @@ def _from_json(content: bytes) -> Profile:
 
 
 def measure(table: Target, seconds: float = SECONDS) -> Profile:
-    """Measure this machine, which ``table`` describes. Each figure is the best of short rounds by CPU time, so that others on the machine
-    disturb little; one outside of what is plausible is measured again, and if it stays there it is 0, so that the table's is used."""
+    """Measure this machine, which ``table`` describes. Of what a core has for itself, each figure is the best of short rounds by CPU time, so that others on
+    the machine disturb little; of the last cache and of memory, which others use too, it is the middle one. One outside of what is plausible is measured
+    again, and if it stays there it is 0, so that the table's is used."""
     from .host import last_cache
 
     begun = time.perf_counter()
@@ -236,16 +239,19 @@ def measure(table: Target, seconds: float = SECONDS) -> Profile:
     works |= {"l2_stored_gbs": partial(written, table.l2_bytes // 2), "dram_stored_gbs": partial(written, large.nbytes)}
     loops = {name: make() for name, make in works.items()}
     figures = dict.fromkeys(loops, 0.0)
+    typical: dict[str, list[float]] = {name: [] for name in loops if name.startswith(SHARED)}
     for _ in range(MOST_PASSES):
-        found = {name: peak.best_rate(loop, left(0.06)) for name, loop in loops.items()}
-        better = any(found[name] > BETTER * figures[name] for name in found)
-        figures = {name: max(found[name], figures[name]) for name in found}
+        found = {name: _rate(name, loop, left(0.06)) for name, loop in loops.items()}
+        better = any(found[name] > BETTER * figures[name] for name in found if name not in typical)
+        for name, values in typical.items():
+            values.append(found[name])
+        figures = {name: median(typical[name]) if name in typical else max(found[name], figures[name]) for name in found}
         if not better:
             break
     doubted = []
     for name, value in figures.items():
         if not plausible(name, value, table):
-            again = peak.best_rate(loops[name], left(0.3))
+            again = _rate(name, loops[name], left(0.3))
             figures[name] = again if plausible(name, again, table) else expected(name, table)
             doubted += [] if plausible(name, again, table) else [name]
     for level in ("", "stored_"):
@@ -258,8 +264,12 @@ def measure(table: Target, seconds: float = SECONDS) -> Profile:
         each = large.nbytes // table.cores
         parts = iter(range(0, table.cores * each, each))
         together["all_gflops"] = peak.on_all_cores(partial(peak.fma_work, table), table.cores, min(left(0.2), 0.1))
-        together["all_dram_gbs"] = peak.on_all_cores(lambda: peak.read_work(table, large, each, next(parts)), table.cores, min(left(0.5), 0.2))
+        together["all_dram_gbs"] = peak.on_all_cores(lambda: peak.read_work(table, large, each, next(parts)), table.cores, min(left(0.5), 0.2), median)
     return Profile(**figures, **together, cores=table.cores, l3_bytes=room, cold_exposed=cold, doubted=tuple(doubted))
+
+
+def _rate(name: str, work: peak.Work, seconds: float) -> float:
+    return peak.typical_rate(work, seconds) if name.startswith(SHARED) else peak.best_rate(work, seconds)
 
 
 def plausible(name: str, value: float, table: Target) -> bool:
@@ -286,7 +296,7 @@ def _cold_exposed(table: Target, memory: peak.Memory, gbs: float, left: Callable
     passes over a panel. With more, waiting is short; where it matters, layers have few rows."""
     found = []
     for passes in (1, 2):
-        near, far = (1.0 / peak.best_rate(peak.panels_work(table, memory, passes, is_far), left()) for is_far in (False, True))
+        near, far = (1.0 / peak.typical_rate(peak.panels_work(table, memory, passes, is_far), left()) for is_far in (False, True))
         found.append((far - max(near, 1.0 / gbs)) / min(near, 1.0 / gbs))
     return max(sum(found) / len(found), 0.0)
 
@@ -299,7 +309,7 @@ def _room(table: Target, told: int, memory: peak.Memory, near: float, far: float
         return table.l3_bytes
     size = min(told, memory.nbytes)
     while size > 4 * table.l2_bytes:
-        if peak.best_rate(peak.read_work(table, memory, int(size * NEAR_SHARE)), left()) ** 2 >= near * far:
+        if peak.typical_rate(peak.read_work(table, memory, int(size * NEAR_SHARE)), left()) ** 2 >= near * far:
             break
         size //= 2
     return told if size == memory.nbytes else size
