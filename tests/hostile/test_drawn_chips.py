@@ -63,6 +63,8 @@ TILES = {  # axes, layouts: what runs once lies anywhere; data and sums have the
     "one product": ({"m": 4, "n": 2, "k": 1}, ("mk", "kn", "nm")),
     "rows in two orders": ({"m": 2, "n": 3, "k": 4, "p": 2}, ("mkp", "nk", "pmn")),
     "columns apart": ({"m": 3, "n": 4, "k": 5, "p": 3, "q": 3}, ("mkp", "kqn", "pnmq")),
+    "one row of one product": ({"m": 1, "n": 2, "k": 1}, ("km", "kn", "nm")),
+    "more rows than there are": ({"m": 9, "n": 9, "k": 6, "p": 3}, ("mpk", "kn", "mpn")),
     "widest beside vectors": ({"m": 7, "n": 9, "k": 5}, ("km", "nk", "mn")),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from roundel.arith import inverse_index_map, map_shape
+from roundel.arith import inverse_index_map
 from roundel.ir import Buffer, Var, decl_buffer, free_vars, substitute, tir, walk
 from roundel.ir.dataclass import dataclass
 from roundel.ir.errors import ArithError
@@ -14,7 +14,7 @@ from roundel.ir.tir import Block, BufferLoad, BufferStore, Expr, IterKind, IterV
 from .layout import as_index_map
 from .primitive import BlockToken, Change, Map, primitive, refuse
 from .regions import with_access
-from .tiles import Moved, TileEinsum, nest, whole
+from .tiles import Moved, TileEinsum, nest, new_extents
 from .tree import Tree, unique_block_name
 
 
@@ -106,7 +106,7 @@ class _SlideEinsum(TileEinsum):
         shape = [wide.get(iv.var, iv.dom.extent) if iv.var in moving - windows else one for iv in self.block.iter_vars]
         try:
             inverse, _ = inverse_index_map(self.copy_map, shape, self.an)
-            extents = [whole(e, n) for e, n in zip(self.copy_map.final_indices, map_shape(self.copy_map, shape, self.an), strict=True)]
+            extents = new_extents(self.copy_map, shape, self.an)
         except ArithError as e:
             refuse(self.tree, self.realize, f"cannot copy a factor of block {self.block.name} by this index map", str(e))
         indices = self.indices()

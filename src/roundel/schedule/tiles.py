@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from roundel.arith import Analyzer, inverse_index_map, map_shape
 from roundel.ir import Buffer, Rewriter, Var, decl_buffer, free_vars, on, substitute, tir, walk
@@ -49,7 +49,7 @@ class TileEinsum:
         shape, an = self.extents(), Analyzer()
         try:
             inverse, _ = inverse_index_map(self.map, shape, an)
-            extents = [whole(e, n) for e, n in zip(self.map.final_indices, map_shape(self.map, shape, an), strict=True)]
+            extents = new_extents(self.map, shape, an)
         except ArithError as e:
             refuse(tree, self.realize, f"cannot tile block {self.block.name} by this index map", str(e))
         self.axes = tuple(IterVar(Var(f"v{k}", n.dtype), Range.of(n), kind) for k, (n, kind) in enumerate(zip(extents, self.kinds(), strict=True)))
@@ -241,12 +241,18 @@ class TileEinsum:
         return found
 
 
-def whole(e: Expr, extent: Expr) -> Expr:
-    """How far a new axis runs: all of ``k % 64`` and ``k % 64 // 4``, however few there are of k (but one, which is no axis)."""
+def new_extents(index_map: tir.IndexMap, shape: Sequence[Expr], an: Analyzer) -> list[Expr]:
+    """How far each new axis runs. Raises ArithError."""
+    once = {v for v, n in zip(index_map.initial_indices, shape, strict=True) if n is tir.index_const(1)}
+    return [_whole(e, n, once) for e, n in zip(index_map.final_indices, map_shape(index_map, shape, an), strict=True)]
+
+
+def _whole(e: Expr, extent: Expr, once: Collection[Var]) -> Expr:
+    """How far a new axis runs: all of ``k % 64`` and ``k % 64 // 4``, however few there are of k (but for one, of variables that run ``once``)."""
     step = 1
     if type(e) is tir.FloorDiv and type(e.b) is tir.IntImm:
         e, step = e.a, e.b.value
-    if type(e) is not tir.FloorMod or type(e.b) is not tir.IntImm or extent is tir.index_const(1):
+    if type(e) is not tir.FloorMod or type(e.b) is not tir.IntImm or free_vars(e) <= set(once):
         return extent
     return tir.index_const(-(-e.b.value // step))
 

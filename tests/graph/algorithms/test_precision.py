@@ -66,17 +66,26 @@ def test_products_run_on_the_instruction(mod, target, mnemonic):
     assert len(re.findall(rf"^\s*{mnemonic}\b", inspect(made, name, target=Target(target)).assembly, re.MULTILINE)) >= 2, kernel.script()
 
 
+@pytest.mark.parametrize("mod, lanes", [(product(24, 64, 1001)[0], 16), (convolution(32, 24, 14, 1), 8), (convolution(24, 40, 14, 1), 8)],
+                         ids=["columns", "24 channels", "40 channels"])
+def test_results_that_fill_no_vectors_of_the_widest_are_filled_up_or_in_narrower_ones(mod, lanes):
+    taken, made = choices_of(mod, WITH)
+    assert taken == ["bfloat16_products"]
+    (kernel,) = [f for _, f in made.items() if f.attrs.get("scheduled") == "dot_products"]
+    assert f"dpbf16ps.{32 * lanes}" in kernel.script()
+
+
 def test_what_does_not_fit_stays_float32_and_says_why():
     taken, made = choices_of(product(8, 31, 32)[0], WITH)
     why = next(c.alternatives["bfloat16_products"] for c in made.choices.made if c.kind == "precision")
     assert taken == ["float32_products"] and "31 products for each result are no whole number of groups of 2" in why
-    assert choices_of(product(8, 32, 31)[0], WITH)[0] == ["float32_products"]
+    assert choices_of(product(8, 32, 14)[0], WITH)[0] == ["float32_products"]  # no whole vector of 16
     assert choices_of(product(8, 32, 32)[0], WITHOUT)[0] == []  # nothing to choose without an instruction
     assert choices_of(product(8, 32, 32)[0], WITH, "float32")[0] == []
 
 
 @pytest.mark.skipif(not HOST.has("avx512bf16"), reason="compares with the processor")
-@pytest.mark.parametrize("m, k, n", [(24, 64, 48), (1, 128, 64), (70, 512, 16), (13, 62, 60)])
+@pytest.mark.parametrize("m, k, n", [(24, 64, 48), (1, 128, 64), (70, 512, 16), (13, 62, 60), (24, 64, 1001)])
 def test_sums_are_float32_sums_of_rounded_factors(m, k, n):
     mod, weight = product(m, k, n)
     x = RNG.standard_normal((m, k)).astype(np.float32)

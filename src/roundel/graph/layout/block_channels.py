@@ -30,7 +30,7 @@ from ...strategy.match.tile_product import tile_instructions
 from ...target import Target
 from ..algorithms.precision import NAMES as PRODUCTS
 from ..algorithms.precision import PLAIN as FLOAT32
-from ..algorithms.precision import factors, group_of, narrow_constant, preferred
+from ..algorithms.precision import factors, narrow_constant, preferred, unit_of
 from ..algorithms.winograd import NAMES, convolution_algorithms, direct_cycles, fastest, is_transformable, winograd_weight
 from ..expectations import Expectations, is_less, stand_in
 from ..rewriter import GraphRewriter
@@ -240,9 +240,9 @@ def _takes_narrow_factors(self: _Block, call: graph.Call, operands: tuple[Any, A
         return self.expectations.cycles(_laid_out(call, x, kernel, layouts, outer, {"out_dtype": FLOAT32}), (1,))
 
     kinds: dict[str, Any] = {PRODUCTS[kind]: Later(partial(cycles, kind)) for kind in (FLOAT32, self.factors)}
-    group = group_of(self.factors, self.target)
-    if not inner or inner % group or outer % self.lanes:
-        kinds[PRODUCTS[self.factors]] = f"its channels are not in blocks of groups of {group} and of vectors of {self.lanes}"
+    group, lanes = unit_of(self.factors, self.target)
+    if not inner or inner % group or outer % lanes:
+        kinds[PRODUCTS[self.factors]] = f"its channels are not in blocks of groups of {group} and of vectors of {lanes}"
     subject = f"factors of {call.op.name.removeprefix('nn.')} {shape_text(data.shape)} by {shape_text(weight.shape)}"
     return self.choosing.decide(self.site, subject, kinds, preferred(kinds, self.factors, margin=1.0), "precision", call) != PRODUCTS[FLOAT32]
 

@@ -221,12 +221,11 @@ def _on_the_chip(sch: Schedule, t: ChipInstruction, block: Any, copy: Any, choic
     for operand in (left, right):
         sch.compute_at(operand, step, preserve_unit_loops=True)
     init = sch.decompose_reduction(block, step)
-    shape = lambda axes, *outside: [*outside, *(t.axes[k][1] for k in axes)]
+    shape = lambda axes, *outside: [*outside, *(n for n in (t.axes[k][1] for k in axes) if n != 1)]  # what runs once is no axis of a tile
     rows, columns, steps = choice["rows"], choice["columns"], choice["steps"]
-    for tile, kind, scope, dtype, extents in (
-        (left, "load", data, t.types[0], shape(t.data_axes, steps, rows)), (right, "load", weight, t.types[1], shape(t.weight_axes, steps, columns)),
-        (stored, "store", total, t.types[2], shape(t.sum_axes, rows, columns)), (init, "clear", total, t.types[2], shape(t.sum_axes, rows, columns)),
+    for tile, outside, kind, scope, dtype, extents in (
+        (left, 3, "load", data, t.types[0], shape(t.data_axes, steps, rows)), (right, 3, "load", weight, t.types[1], shape(t.weight_axes, steps, columns)),
+        (stored, 2, "store", total, t.types[2], shape(t.sum_axes, rows, columns)), (init, 2, "clear", total, t.types[2], shape(t.sum_axes, rows, columns)),
     ):
-        loops = sch.get_loops(tile)
-        sch.tensorize(loops[2] if tile is init else loops[-len(extents)], chip.move(kind, scope, dtype, extents).name)
+        sch.tensorize(sch.get_loops(tile)[outside], chip.move(kind, scope, dtype, extents).name)
     sch.tensorize(axes[0], t.intrin.name)

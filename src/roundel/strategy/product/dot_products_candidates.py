@@ -20,7 +20,7 @@ from ..match.dot_product import Product
 from ..statements import ASSUMED, LANES, UNROLLED, Loop, Operation, Statement, Touch, in_registers, statement_of
 from .contraction_candidates import ASSUMED_ROWS
 
-MOST_VECTORS = 4
+MOST_VECTORS = 5
 
 
 def candidates(p: Product, target: Target) -> Candidates | None:
