@@ -36,7 +36,8 @@ export class RoundelError extends Error {
  * Options: `weights` (URL or bytes of the weights' file; by default it is looked for beside the module), `onProgress({ loaded, total })`, `cache` (keep
  * weights in the browser's cache; default true), `check` (compare the weights' digest; default true), `signal` (to end it early), `maximumBytes` (of
  * memory), `threads` (of a module with threads; default: half the processors that the engine tells of, at most 8). Throws RoundelError. */
-export async function load(source, options = {}) {
+export async function load(source, options) {
+  options = checked(options, { onProgress: "function", maximumBytes: "number", signal: "object" });
   const progress = new Progress(options.onProgress);
   const { from, bytes, told } = await chosen(Array.isArray(source) ? source : [source], options, progress);
   const weights = told.weights && opened(options.weights ?? beside(from, told.weights.file), told.weights, options); // comes while the module is compiled
@@ -99,15 +100,17 @@ export class Model {
   /** Runs a function (`options.function`; by default the model's main one). `inputs`: an object by name, or an array in order; each one an array of
    * the input's type where its sizes are known or told by its length, else { data, shape }, or a tensor that an earlier run kept. Returns the outputs by
    * name; those that `options.keep` names stay in the model's memory (KeptTensor). Throws RoundelError. */
-  run(inputs, options = {}) {
+  run(inputs, options) {
     this.#usable();
+    options = checked(options, { function: "string" });
     const f = this.#functions.get(options.function ?? this.main);
     if (!f) throw new RoundelError(`the model has no function ${options.function}; it has ${this.functions.join(", ")}`, "ValueError");
-    const tensors = inOrder(f, inputs).map((value, k) => (value instanceof KeptTensor ? this.#own(f.inputs[k], value) : asTensor(f.inputs[k], value)));
+    const tensors = inOrder(f, inputs).map((value, k) => (KeptTensor.is(value) ? this.#own(f.inputs[k], value) : asTensor(f.inputs[k], value)));
+    if (!Array.isArray(options.keep ?? [])) throw new RoundelError("options.keep is to be an array of outputs' names", "TypeError");
     const keep = new Set(options.keep);
     const unknown = [...keep].filter((name) => !f.outputs.some((o) => o.name === name));
     if (unknown.length) {
-      throw new RoundelError(`the model has no output ${unknown.join(", ")}; its outputs are ${f.outputs.map((o) => o.name).join(", ")}`, "ValueError");
+      throw new RoundelError(`the model has no output ${unknown.map(String).join(", ")}; its outputs are ${f.outputs.map((o) => o.name).join(", ")}`, "ValueError");
     }
     const held = [];
     try {
@@ -262,8 +265,14 @@ export class KeptTensor {
     this.#release = release;
   }
 
+  /** Whether a value is such a tensor. */
+  static is(value) {
+    return typeof value === "object" && value !== null && #release in value;
+  }
+
   /** A copy of its elements. */
   get data() {
+    if (!KeptTensor.is(this)) throw new RoundelError("a proxy or a copy of a tensor that was kept is none: give the tensor itself", "TypeError");
     this.in(this.#model);
     return this.#copied();
   }
@@ -281,6 +290,18 @@ export class KeptTensor {
     this.#release?.();
     this.#release = null;
   }
+}
+
+/** Options, of which those named are of these types where they are given. */
+function checked(options, types) {
+  const given = options ?? {};
+  if (typeof given !== "object") throw new RoundelError(`options are to be an object, not ${typeof given}`, "TypeError");
+  for (const [name, type] of Object.entries(types)) {
+    if (given[name] !== undefined && typeof given[name] !== type) {
+      throw new RoundelError(`options.${name} is to be a ${type}, not ${given[name] === null ? "null" : typeof given[name]}`, "TypeError");
+    }
+  }
+  return given;
 }
 
 // ---- inputs --------------------------------------------------------------------------------------------------------
@@ -313,6 +334,7 @@ function asTensor(info, value) {
     const given = data?.constructor?.name ?? (value === null ? "null" : typeof value);
     throw new RoundelError(`input ${info.name} (${info.dtype}) is to be given as ${Kind.name}, not as ${given}`, "TypeError");
   }
+  checkAttached(data, `the elements of input ${info.name}`);
   const shape = value.shape ?? shapeOf(info, data.length);
   if (!Array.isArray(shape) || !shape.every((n) => Number.isSafeInteger(n) && n >= 0)) {
     throw new RoundelError(`the shape of input ${info.name} is to be an array of sizes`, "ValueError");
@@ -344,7 +366,20 @@ function shapeOf(info, length) {
 // ---- files ---------------------------------------------------------------------------------------------------------
 
 const isBytes = (source) => source instanceof ArrayBuffer || ArrayBuffer.isView(source);
-const asBytes = (source) => (source instanceof ArrayBuffer ? new Uint8Array(source) : new Uint8Array(source.buffer, source.byteOffset, source.byteLength));
+
+function asBytes(source) {
+  checkAttached(source, "the bytes that were given");
+  return source instanceof ArrayBuffer ? new Uint8Array(source) : new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+}
+
+/** A buffer that was given to another thread has no bytes, and no array can be made of it. */
+function checkAttached(data, what) {
+  try {
+    new Uint8Array(data.buffer ?? data);
+  } catch (error) {
+    throw new RoundelError(`${what} are no more here: their buffer was given to another thread`, "ValueError", { cause: error });
+  }
+}
 
 function beside(source, name) {
   if (isBytes(source)) throw new RoundelError(`the model's weights are in ${name}: give them as options.weights`, "ValueError");
@@ -355,7 +390,7 @@ function absolute(source) {
   try {
     return new URL(source, globalThis.location?.href ?? import.meta.url);
   } catch (error) {
-    throw new RoundelError(`${source} is not the address of a file`, "ValueError", { cause: error });
+    throw new RoundelError(`${String(source)} is not the address of a file`, "ValueError", { cause: error });
   }
 }
 
