@@ -52,6 +52,16 @@ def test_a_register_tile_is_near_the_peak_and_no_faster():
     assert least <= least_cycles(product(), FIXED) <= cycles < 2 * least
 
 
+def test_additions_elsewhere_take_no_time_from_what_is_done_beside_them():
+    """The tropical product adds beside its comparisons; a product's sums are part of its multiply-adds; a difference and the sum of its absolute value are
+    two additions for one instruction of another kind."""
+    apart, alike = (Target("znver4", add_ports=n) for n in (1, 0))
+    spent = {name: [least_cycles(PROGRAMS[name].func(), t) for t in (apart, alike)] for name in ("max_plus", "l1_distance", "product_of_rows")}
+    assert spent["max_plus"][0] == pytest.approx(2 / 3 * spent["max_plus"][1], rel=0.05)
+    assert spent["l1_distance"][0] == pytest.approx(2 / 3 * spent["l1_distance"][1], rel=0.05)
+    assert spent["product_of_rows"][0] == spent["product_of_rows"][1]
+
+
 @pytest.mark.parametrize("n", [256, 1024])
 def test_fused_loops_take_what_the_loops_do(n):
     """Each operand moves with the quotient or the remainder alone."""

@@ -67,7 +67,8 @@ def least_cycles(func: tir.PrimFunc, target: Target, sizes: Mapping[str, int] | 
         extents = {x.axis: x.extent for x in found.loops}
         lanes = max(1, target.vector_bytes * 8 // max(t.bits for t in found.touches if t.is_store))
         times = lambda moves, extents=extents: math.prod(extents.get(a, 1) for a in moves)
-        arithmetic = sum(o.instructions * times(o.moves) for o in found.operations) / target.fma_ports
+        counts = ([getattr(o, name) * times(o.moves) for o in found.operations] for name in ("instructions", "added"))
+        arithmetic = arithmetic_cycles(target, *map(sum, counts))
         loads = sum(times(t.moves) for t in found.touches if not t.is_store) / target.loads
         total += max(arithmetic, loads) / lanes
     given = [math.prod(number(n, sizes or {}) for n in b.shape) * b.dtype.storage_bits / 8 for b in func.buffer_params]
@@ -158,14 +159,21 @@ def working(target: Target, beside: Sequence[Statement]) -> Column:
 
 def _step(bodies: Sequence[_Body], target: Target) -> Column:
     """Cycles of one iteration: whatever limits it, registers that do not suffice included."""
-    arithmetic, loads, stores, kept, folded = (sum(parts) for parts in zip(*(b.work for b in bodies), strict=True))
+    arithmetic, added, loads, stores, kept, folded = (sum(parts) for parts in zip(*(b.work for b in bodies), strict=True))
     spilled = most(kept + 1 - target.vector_registers, 0.0)
     loads, stores = loads + spilled, stores + spilled
     everything = arithmetic + loads + stores - folded + STEP
-    limits = [arithmetic / target.fma_ports, loads / target.loads, stores / target.stores, everything / target.issue,
+    limits = [arithmetic_cycles(target, arithmetic, added), loads / target.loads, stores / target.stores, everything / target.issue,
               *(b.waiting(everything) for b in bodies)]
     late = sum(b.late() + b.crowded() for b in bodies)
     return sum(most(x, 1e-9) ** SHARPNESS for x in limits) ** (1.0 / SHARPNESS) + late
+
+
+def arithmetic_cycles(target: Target, instructions: Column, added: Column) -> Column:
+    """Of so many instructions on vectors, of which ``added`` only add floats: some machines do these elsewhere, beside the others."""
+    if not target.add_ports:
+        return instructions / target.fma_ports
+    return most((instructions - added) / target.fma_ports, added / target.add_ports)
 
 
 def exposed(target: Target, instructions: Column) -> Column:
@@ -257,9 +265,11 @@ class _Body:
         return -(-self.lanes * max(bits, 8) // (self.target.vector_bytes * 8))
 
     @cached_property
-    def work(self) -> tuple[Column, Column, Column, Column, Column]:
-        """Arithmetic, loads and stores; registers that hold what the statement makes; loads that are part of an arithmetic instruction."""
+    def work(self) -> tuple[Column, ...]:
+        """Arithmetic, and what of it only adds; loads and stores; registers that hold what the statement makes; loads that are part of an arithmetic
+        instruction."""
         arithmetic: Column = 0.0
+        added: Column = 0.0
         loads: Column = 0.0
         stores: Column = 0.0
         kept: Column = 0.0
@@ -268,7 +278,9 @@ class _Body:
             if t.register:  # of what is loaded from registers, those of one step
                 kept = kept + self.times(t.moves if t.is_store else t.moves & moves) * self.registers(t.moves, t.bits)
         for o in self.s.operations:
-            arithmetic = arithmetic + o.instructions * self._computed(o, kept) * self.registers(o.moves, o.bits)
+            times = self._computed(o, kept) * self.registers(o.moves, o.bits)
+            arithmetic = arithmetic + o.instructions * times
+            added = added + o.added * times if o.added else added
         for t in self.s.touches:
             if t.register:
                 continue
@@ -278,7 +290,7 @@ class _Body:
             else:
                 loads = loads + self._distinct(t, kept) * moved
             arithmetic = arithmetic + self.times(t.moves) * shuffled
-        return arithmetic, loads, stores, kept, self._folded()
+        return arithmetic, added, loads, stores, kept, self._folded()
 
     def _computed(self, o: Operation, kept: Column) -> Column:
         """How many different values of an operation: of what is shared, one."""

@@ -67,13 +67,15 @@ class Touch:
 @dataclass(frozen=True)
 class Operation:
     """Instructions that compute one value of a statement, for a vector or a scalar. ``source``: the buffer of the one load that it is computed of alone:
-    once for neighbours whose windows share what they read. ``is_test``: it says which lanes of that load are numbers."""
+    once for neighbours whose windows share what they read. ``is_test``: it says which lanes of that load are numbers. ``added``: of the instructions those
+    that only add floats, which some machines do elsewhere."""
 
     instructions: float
     moves: frozenset[Any]
     bits: int
     source: Any = None
     is_test: bool = False
+    added: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -447,7 +449,8 @@ class _Accesses:
             if tests:
                 found.append(Operation(tests, self.moves(tested), e.dtype.bits, self._source(tested), is_test=True))
             if count := self._instructions(e, has_guards) - tests:
-                found.append(Operation(count, self.moves(e), e.dtype.bits, self._source(e)))
+                added = count if type(e) in SUMS and e.dtype.is_float and self._fused(e) is None else 0.0
+                found.append(Operation(count, self.moves(e), e.dtype.bits, self._source(e), added=added))
         return tuple(found)
 
     def _tests(self, e: tir.Expr) -> tuple[tir.Expr, float]:
@@ -485,7 +488,7 @@ class _Accesses:
 
     def _fused(self, e: tir.Expr) -> Any:
         """The product that is one instruction with the sum it goes into."""
-        if type(e) not in (tir.Add, tir.Sub) or not e.dtype.is_float:
+        if type(e) not in SUMS or not e.dtype.is_float:
             return None
         return next((x for x in (e.a, e.b) if type(x) is tir.Mul and self.moves(x) == self.moves(e)), None)
 
@@ -494,6 +497,7 @@ class _Accesses:
         return any(e.buffer is self.site.store.buffer for e in _loads(self.site.store))
 
 
+SUMS = (tir.Add, tir.Sub)
 _KINDS = {tir.ForKind.UNROLLED: UNROLLED, tir.ForKind.VECTORIZED: LANES}
 
 
