@@ -105,6 +105,27 @@ RD_INLINE void rd_heap_free(RdContext *ctx, void *memory) {
   if ((unsigned char *)memory - 64 + size == rd_memory_start() + rd_used) rd_used -= size;
 }
 
+/* Says why a call fails before it begins. */
+RD_INLINE int rd_refused(const char *why) {
+  size_t length = 0;
+  rd_message[0] = 0;
+  rd_append(&length, why);
+  return RD_VALUE_ERROR;
+}
+
+/* The CRC-32 of memory, as zlib has it, four bits at a time: a table for eight takes a kilobyte of flash. */
+RD_INLINE uint32_t rd_crc32(const unsigned char *at, size_t nbytes) {
+  static const uint32_t table[16] = {0, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u, 0x4db26158u, 0x5005713cu,
+                                     0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu, 0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu};
+  uint32_t crc = 0xffffffffu;
+  while (nbytes--) {
+    crc ^= *at++;
+    crc = crc >> 4 ^ table[crc & 15];
+    crc = crc >> 4 ^ table[crc & 15];
+  }
+  return ~crc;
+}
+
 RD_INLINE int rd_bad(const RdFunction *f, int32_t index, const char *what, int64_t have, int64_t want, int status) {
   size_t length = 0;
   rd_message[0] = 0;
@@ -134,6 +155,12 @@ RD_INLINE int64_t rd_scalar(const DLTensor *t) {
   return i64;
 }
 
+/* Of the elements of a tensor, in memory: there are processors that load no number from elsewhere. */
+RD_INLINE uintptr_t rd_alignment(const RdParam *p) {
+  const uintptr_t size = (uintptr_t)p->bits * p->lanes / 8, most = sizeof(void *);
+  return size <= 1 ? 1 : (size & (~size + 1)) < most ? (size & (~size + 1)) : most;
+}
+
 RD_INLINE int rd_check_kind(const RdFunction *f, int32_t k, const DLTensor *t) {
   const RdParam *p = &f->params[k];
   const int32_t ndim = p->ndim < 0 ? 0 : p->ndim;
@@ -142,6 +169,7 @@ RD_INLINE int rd_check_kind(const RdFunction *f, int32_t k, const DLTensor *t) {
     return rd_bad(f, k, "has another type of element", 0, RD_UNSOLVED, RD_TYPE_ERROR);
   if (t->ndim != ndim) return rd_bad(f, k, "has another number of dimensions", t->ndim, ndim, RD_VALUE_ERROR);
   if (ndim && !t->shape) return rd_bad(f, k, "has no shape", 0, RD_UNSOLVED, RD_VALUE_ERROR);
+  if (((uintptr_t)t->data + (uintptr_t)t->byte_offset) & (rd_alignment(p) - 1)) return rd_bad(f, k, "does not lie where its elements may lie", 0, RD_UNSOLVED, RD_VALUE_ERROR);
   if (!t->data) {
     for (int32_t i = 0; i < ndim; i++) step *= t->shape[i] != 0;
     return step ? rd_bad(f, k, "has no data", 0, RD_UNSOLVED, RD_VALUE_ERROR) : 0;
@@ -233,6 +261,8 @@ RD_INLINE int rd_run(const RdFunction *f, const unsigned char *weights, const DL
   static const DLTensor *tensors[RD_MOST_PARAMS + 1];
   int status;
   if (rd_busy) return RD_RUNTIME_ERROR; /* one run at a time: the memory is the model's own */
+  if (f->num_inputs && !inputs) return rd_refused("the inputs are a null pointer");
+  if (f->num_outputs && !outputs) return rd_refused("the outputs are a null pointer");
   rd_busy = 1;
   for (int32_t k = 0; k < f->num_inputs; k++) tensors[k] = inputs + k;
   for (int32_t k = 0; k < f->num_outputs; k++) tensors[f->num_inputs + k] = outputs + k;

@@ -38,6 +38,8 @@ def saved(tmp_path_factory):
 @pytest.mark.parametrize("given, names", [
     ("x86-64-any", ("cascadelake", "skylake-avx512", "haswell", "x86-64")), ("aarch64-any", ("armv8.6-a", "armv8.2-a", "armv8-a")),
     ("haswell, x86-64-v2", ("haswell", "x86-64-v2")), (["x86-64-v4", rd.Target("alderlake")], ("x86-64-v4", "alderlake")),
+    ("x86-64-any,znver4", ("znver4", "cascadelake", "skylake-avx512", "haswell", "x86-64")),
+    (["aarch64-any", "cortex-a76 -mattr=+i8mm"], ("armv8.6-a", "cortex-a76", "armv8.2-a", "armv8-a")),
     ("haswell", ()), ("llvm -mcpu=haswell -mattr=+avx2,+fma", ()), (None, ()), ({"kind": "llvm"}, ()),
 ])
 def test_the_best_level_comes_first(given, names):
@@ -47,6 +49,7 @@ def test_the_best_level_comes_first(given, names):
 @pytest.mark.parametrize("given, said", [
     (["haswell", "cortex-a72"], "cannot be in one file"), (["haswell", "x86-64-v3"], "for the same processors"), (["haswell"] * 2, "the same processors"),
     (["cortex-m4", "cortex-m7"], "nothing chooses"), ([], "empty"), ("haswell,", "empty"), ("haswell,nothing", "no target 'nothing'"),
+    ("aarch64-any,x86-64-any", "(?s)cannot be in one file.*compile a file for each"), ("x86-64-any,haswell", "for the same processors"),
 ])
 def test_machines_that_cannot_share_a_file(given, said):
     with pytest.raises(OptionError, match=said):
@@ -56,6 +59,8 @@ def test_machines_that_cannot_share_a_file(given, said):
 def test_one_machine_is_wanted_elsewhere():
     with pytest.raises(OptionError, match="names several machines"):
         rd.Target("x86-64-any")
+    with pytest.raises(OptionError, match="(?s)x86-64-any names several machines, which have no options in common.*one by one"):
+        rd.Target("x86-64-any -mattr=+avx2")
 
 
 def test_equal_code_is_there_once_and_other_code_has_a_name_of_its_own():
@@ -105,6 +110,8 @@ def test_a_file_that_is_too_large_is_refused(saved, tmp_path):
     with pytest.raises(BuildError, match="may take 10,240") as caught:
         saved[0].save(tmp_path / "small.so", max_size="10K")
     assert "leave out levels" in str(caught.value) and not list(tmp_path.iterdir())
+    with pytest.raises(BuildError, match=r"(?s)may take 10\n.*code and tables [0-9,]+\nhint: allow it [0-9,]+ bytes$"):  # half the weights would not do
+        rd.compile(MODEL).save(tmp_path / "small.so", max_size=10)
 
 
 @ONLY_X86

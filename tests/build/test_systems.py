@@ -72,7 +72,7 @@ def test_systems_and_their_libraries(triple, system, ending):
 
 
 @pytest.mark.parametrize("target, name, right", [("x86_64-windows", "model.so", "model.dll"), ("aarch64-macos", "model.dll", "model.dylib"),
-                                                 ("x86_64-windows", "model.o", "model.dll")])
+                                                 ("x86_64-windows", "model.o", "model.dll, which programs link with as well")])
 def test_other_names_are_refused(target, name, right, tmp_path):
     with pytest.raises(OptionError, match=f"name it {right}"):
         rd.compile(SMALL, target=target).save(tmp_path / name)

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import functools
+import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +16,16 @@ import roundel as rd
 
 STRICT = ("-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O2")
 SANITIZED = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+
+
+@functools.cache
+def sanitized(compiler: str) -> tuple[str, ...]:
+    """The sanitizers, where a compiler has them: those of Clang are a package of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        linked = subprocess.run([compiler, *SANITIZED, "-x", "c", "-", "-o", Path(folder, "program")], input="int main(void) { return 0; }",
+                                text=True, capture_output=True, check=False, timeout=60)
+    return () if linked.returncode else SANITIZED
 
 _PROGRAM = """\
 #include <stdio.h>

@@ -268,6 +268,10 @@ def _check_size(made: Path, placed: _Placed, max_size: str | int | None, levels:
     if max_size is None or nbytes <= (most := read_bytes(str(max_size))):
         return
     names = ", ".join(name for name, _ in levels)
-    raise BuildError(f"the model takes {nbytes:,} bytes, and may take {most:,}", why=f"its weights are {placed.nbytes:,} of them" + (
-        f", laid out for each size of vectors of its levels ({names})" if levels else ""),
-        hint=f'{"leave out levels, or " if levels else ""}store the weights in 16 bits (weights="float16")')
+    why = f"its weights are {placed.nbytes:,} of them" + (f", laid out for each size of vectors of its levels ({names})" if levels else "")
+    ways = ["leave out levels"] if levels else []
+    if nbytes - placed.nbytes // 2 <= most:
+        ways.append('store the weights in 16 bits (weights="float16")')
+    elif not levels:
+        why += f", and code and tables {nbytes - placed.nbytes:,}"
+    raise BuildError(f"the model takes {nbytes:,} bytes, and may take {most:,}", why=why, hint=f"{', or '.join([*ways, f'allow it {nbytes:,} bytes'])}")

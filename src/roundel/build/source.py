@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -54,14 +55,16 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
              _limits(name, functions, needed), _below_comment((library.source_dir() / "alone.h").read_text()), text]
     with toolchain.atomic_output(out) as temporary:
         beside = out.with_suffix(".weights") if side_file and weights is not None and len(weights) else None
-        with temporary.open("w") as sink:
-            sink.write("\n".join(parts))
-            sink.writelines(_weights(None if beside is not None else weights))
-            sink.write(_entries(name, functions, len(weights) if beside is not None and weights is not None else None))
+        crc = 0
         if beside is not None and weights is not None:
             with toolchain.atomic_output(beside) as content, content.open("wb") as binary:
                 for chunk in weights:
                     binary.write(chunk)
+                    crc = zlib.crc32(chunk, crc)
+        with temporary.open("w") as sink:
+            sink.write("\n".join(parts))
+            sink.writelines(_weights(None if beside is not None else weights))
+            sink.write(_entries(name, functions, (len(weights), crc) if beside is not None and weights is not None else None))
     if header:
         write_header(out.with_suffix(".h"), [f.info for f in functions], name, out.name)
     return out
@@ -165,25 +168,32 @@ def _words(data: bytes) -> Iterator[str]:
         yield " ".join(f"0x{int.from_bytes(line[k : k + 8], 'little'):x}," for k in range(0, len(line), 8)) + "\n"
 
 
-def _entries(name: str, functions: Sequence[Interface], nbytes: int | None) -> str:
-    """The C functions that ``write_header`` declares."""
+def _entries(name: str, functions: Sequence[Interface], beside: tuple[int, int] | None) -> str:
+    """The C functions that ``write_header`` declares; ``beside``: the size and the CRC-32 of weights in a file of their own."""
     stored = any(f.constants for f in functions)
-    weights = "rd_given_weights" if nbytes is not None else "(const unsigned char *)rd_weights" if stored else "0"
+    weights = "rd_given_weights" if beside is not None else "(const unsigned char *)rd_weights" if stored else "0"
     lines = ["", f"const char *{name}_last_error(void);", f"void {name}_release(DLTensor *output);", f"int {name}_set_num_threads(int num_threads);",
              f"int {name}_num_threads(void);", f"int {name}_set_interrupt(RdInterrupt ask, void *user);", f"void {name}_close(void);",
              f"const char *{name}_version(void);", f"int {name}_abi(void);"]
-    if nbytes is not None:
+    if beside is not None:
+        nbytes, crc = beside
         lines += ["static const unsigned char *rd_given_weights;",
-                  f"/* The content of the weights' file, {nbytes} bytes, at an address that 64 divides, before the first run. Returns 0, or RD_VALUE_ERROR. */",
+                  f"/* The content of the weights' file, {nbytes} bytes, at an address that 8 divides (best 64), before the first run.",
+                  " * Returns 0, or RD_VALUE_ERROR for anything else: every byte is compared. The weights are not copied. */",
                   f"int {name}_set_weights(const void *weights, size_t nbytes);",
-                  f"int {name}_set_weights(const void *weights, size_t nbytes) {{", f"  if (!weights || nbytes < {nbytes}u) return RD_VALUE_ERROR;",
+                  f"int {name}_set_weights(const void *weights, size_t nbytes) {{",
+                  '  if (!weights) return rd_refused("the weights are a null pointer");',
+                  f'  if (nbytes != {nbytes}u) return rd_refused("the weights have another size than those of the model");',
+                  '  if ((uintptr_t)weights % 8) return rd_refused("the weights do not lie at an address that 8 divides");',
+                  f'  if (rd_crc32((const unsigned char *)weights, nbytes) != {crc:#x}u)',
+                  '    return rd_refused("the weights are damaged, or those of another model");',
                   "  rd_given_weights = (const unsigned char *)weights;", "  return RD_OK;", "}"]
     for k, f in enumerate(functions):
         entry = entry_name(name, f.name)
         why = f"the weights were not given to {c_string(name)}_set_weights"
-        missing = f'  if (!rd_given_weights) {{ size_t n = 0; rd_append(&n, "{why}"); return RD_VALUE_ERROR; }}'
+        missing = f'  if (!rd_given_weights) return rd_refused("{why}");'
         lines += [f"int {entry}(const DLTensor *inputs, DLTensor *outputs);", f"int {entry}(const DLTensor *inputs, DLTensor *outputs) {{",
-                  *([missing] if nbytes is not None else []),
+                  *([missing] if beside is not None else []),
                   f"  return rd_run(&roundel_library.functions[{k}], {weights}, inputs, outputs);", "}"]
     lines += [f"const char *{name}_last_error(void) {{ return rd_message; }}",
               f"void {name}_release(DLTensor *output) {{ (void)output; }}",

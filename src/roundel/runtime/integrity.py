@@ -37,7 +37,12 @@ _MAGIC = b"Roundel trailer\n"
 _LAYOUT = struct.Struct("<16sIIQQQQ32s32s")
 _RELOCATABLE = 1  # the type of an ELF file that is an object to link
 ELF_HEADERS = {1: "<16sHHIIIIIHHHHHH", 2: "<16sHHIQQQIHHHHHH"}  # of files with addresses of 32 bits and of 64 (the fifth byte says which)
-_FOREIGN = {b"MZ": "Windows", b"\xcf\xfa\xed\xfe": "macOS", b"\0asm": "WebAssembly"}  # by the first bytes of a file: who loads it
+_FROM_C = "call it from C, by the header that `--header` writes, or compile the model for this machine"
+_FOREIGN = {  # by the first bytes of a file: what it is, and how it is run
+    b"MZ": ("a library for Windows", _FROM_C), b"\xcf\xfa\xed\xfe": ("a library for macOS", _FROM_C),
+    b"\0asm": ("a module for WebAssembly", "a page or node runs it through the ES module that `--header` writes, wasmtime what was compiled for wasm32-wasi; "
+                "compile the model for this machine to run it from Python"),
+}
 _ELF_HEADER = struct.Struct(ELF_HEADERS[1])  # whose first fields both have
 
 
@@ -208,10 +213,8 @@ class SavedFile:
             if self.path.suffix == ".onnx":
                 raise ModelError(f"{self.path.name} is not a compiled model", why="ONNX files are compiled first, and what comes of it is loaded",
                                  hint="`roundel compile` or rd.compile makes one of it, `roundel check` looks at it")
-            foreign = next((system for magic, system in _FOREIGN.items() if start.startswith(magic)), None)
-            if foreign is not None:
-                raise ModelError(f"{self.path.name} cannot be loaded", why=f"it is a library for {foreign}, and Python loads models for Linux",
-                                 hint="call it from C, by the header that `--header` writes, or compile the model for this machine")
+            if foreign := next((said for magic, said in _FOREIGN.items() if start.startswith(magic)), None):
+                raise ModelError(f"{self.path.name} cannot be loaded", why=f"it is {foreign[0]}, and Python loads libraries for Linux", hint=foreign[1])
             raise ModelError(f"{self.path.name} cannot be loaded", why="the file is empty" if not size else "it is not a shared library",
                              hint="give a file that `roundel compile` or Model.save wrote")
         end = _read(self.file, max(size - _LAYOUT.size, 0), min(_LAYOUT.size, size), self.path)

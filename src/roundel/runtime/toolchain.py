@@ -135,6 +135,8 @@ _ENDINGS = (".so", *filter(None, [{"darwin": ".dylib", "win32": ".dll"}.get(sys.
 
 OTHER_ENDINGS = {".c": ("C", "c"), ".wasm": ("WebAssembly", "wasm32")}
 """Of files that are neither libraries nor objects to link: the language that they are in, and the target that models are compiled for to be such."""
+_SYSTEMS = {".dll": ("Windows", "x86_64-windows"), ".dylib": ("macOS", "aarch64-macos")}
+"""Of libraries for other systems: the system, and a target whose libraries they are."""
 
 
 def is_library(path: Path) -> bool:
@@ -147,7 +149,10 @@ def check_output(path: Path, *, objects: bool = True, ending: str = "") -> None:
     model's system; objects to link are made for Linux only."""
     if ending not in ("", ".so") and not os.path.isdir(path):
         if path.suffix != ending:
-            raise OptionError(f"{path.name}: this model was compiled for a system whose libraries end in {ending}", hint=f"name it {path.stem}{ending}")
+            system = _SYSTEMS[ending][0] if ending in _SYSTEMS else "another system"
+            why = "objects to link are made for Linux and for boards" if path.suffix == ".o" else f"libraries of {system} end in {ending}"
+            raise OptionError(f"{path.name}: this model was compiled for {system}", why=why,
+                              hint=f"name it {path.stem}{ending}" + ", which programs link with as well" * (path.suffix == ".o"))
         return
     if is_library(path) or (objects and path.suffix == ".o") or os.path.isdir(path):  # a folder is refused where it would be written
         return
@@ -155,8 +160,12 @@ def check_output(path: Path, *, objects: bool = True, ending: str = "") -> None:
         language, target = OTHER_ENDINGS[path.suffix]
         raise OptionError(f"{path.name}: this model was not compiled to {language}",
                           hint=f'compile it with target="{target}"; `roundel compile -o` does, where no target is named')
+    if path.suffix in _SYSTEMS:
+        system, target = _SYSTEMS[path.suffix]
+        raise OptionError(f"{path.name}: this model was not compiled for {system}", hint=f'compile it with target="{target}" (`--target {target}`)')
+    others = ", one that ends in .o an object to link, .c its source in C (target c), .wasm a module (target wasm32)"
     raise OptionError(f"{path.name}: {'this' if objects else 'a loaded'} model cannot be saved as {path.suffix or 'a file without an ending'}",
-                      hint=f"a name that ends in {' or '.join(_ENDINGS)} gives a shared library" + ", one that ends in .o an object to link" * objects)
+                      hint=f"a name that ends in {' or '.join(_ENDINGS)} gives a shared library" + others * objects)
 
 
 @contextmanager

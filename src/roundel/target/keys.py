@@ -18,6 +18,7 @@ from typing import Any
 from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
 from .behaviour import Behaviour
+from .machines import LEVELS
 
 K, M, G = 1 << 10, 1 << 20, 1 << 30
 C_FORMS = ("mve.fp", "vector-extensions")  # features of a target of kind c that say in which form vectors are written (`codegen.c`)
@@ -155,9 +156,9 @@ def check_kind(kind: Any, machines: Iterable[str]) -> TargetKind:
     """A kind of target, or the tag of a machine. Raises OptionError for anything else."""
     if isinstance(kind, str) and (kind in KINDS or _TAG.fullmatch(kind)):
         return TargetKind(kind)
-    near = _all_nearest(kind, [*KINDS, *machines])
+    near = _all_nearest(kind, [*KINDS, *machines, *LEVELS])
     raise OptionError(f"there is no target {reprlib.repr(kind)}", hint=f"is {' or '.join(near)} meant?" if near else
-                      f"kinds are {', '.join(KINDS)}; machines are {', '.join(machines)}; a file that describes one ends in .json")
+                      f"kinds are {', '.join(KINDS)}; machines are {', '.join([*machines, *LEVELS])}; a file that describes one ends in .json")
 
 
 def figure(word: str, name: str, value: Any) -> int | float:

@@ -26,14 +26,18 @@ class Level:
 
 
 def levels_of(given: Any) -> tuple[Level, ...]:
-    """The levels that users name: ``"x86-64-any"``, ``"x86-64-v2,haswell,skylake-avx512"``, or a list of machines; the best first. A single machine, and
-    None, have none.
+    """The levels that users name: ``"x86-64-any"``, ``"x86-64-v2,haswell,skylake-avx512"``, or a list of machines and of such names; the best first. A
+    single machine, and None, have none.
 
     Raises OptionError for machines that cannot be in one file: of several families, without a loader that could choose, or two that need the same."""
     if isinstance(given, str):
-        names = LEVELS.get(given.strip()) or _separate(given)
+        named = (given.strip(),) if given.strip() in LEVELS else _separate(given)
     else:
-        names = tuple(given) if isinstance(given, list | tuple) else ()
+        named = tuple(given) if isinstance(given, list | tuple) else ()
+    names: list[TargetLike] = []
+    for name in named:
+        several = LEVELS.get(name, (name,)) if isinstance(name, str) else (name,)
+        names += [level for level in several if len(several) == 1 or level not in names]
     if isinstance(given, list | tuple) and not names:
         raise OptionError("the list of targets is empty", hint=f"for example {LEVELS['x86-64-any'][1:3]}, or the name {' or '.join(LEVELS)}")
     found = sorted((_level(name) for name in names), key=lambda level: level.rank, reverse=True)

@@ -14,7 +14,7 @@ from typing import Any
 from ..ir import escape
 from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
-from . import keys
+from . import keys, known
 from .behaviour import Behaviour
 from .machines import LEVELS, MACHINES
 from .spec import ending_of, is_bare
@@ -306,6 +306,9 @@ def _parse(text: str) -> dict[str, Any]:
         raise OptionError(f"target {reprlib.repr(text)} cannot be read: {error}") from None
     if not words:
         raise OptionError("the target is empty", hint='for example "llvm -mcpu=znver3" or "host"')
+    if words[0] in LEVELS and len(words) > 1:
+        raise OptionError(f"{words[0]} names several machines, which have no options in common: {reprlib.repr(text)}",
+                          hint=f"give the machines one by one in a list, such as rd.compile(target=[...]), or one of {', '.join(LEVELS[words[0]])}")
     if words[0] in LEVELS or "," in words[0]:
         raise OptionError(f"{reprlib.repr(text)} names several machines, and one is wanted here", hint="rd.compile and `roundel compile` make one file for "
                           f"several: here give one of {', '.join(LEVELS.get(words[0]) or words[0].split(','))}")
@@ -316,7 +319,7 @@ def _parse(text: str) -> dict[str, Any]:
     else:
         start = {"kind": keys.check_kind(words[0], MACHINES)}
     rest = iter(words[1:])
-    said: dict[str, Any] = {}
+    said: dict[str, Any] = {"mcpu": words[0]} if words[0] in MACHINES else {}
     for word in rest:
         if not word.startswith("-"):
             raise OptionError(f"target {reprlib.repr(text)} cannot be read at {reprlib.repr(word)}", hint="options look like -mcpu=znver3")
@@ -360,6 +363,7 @@ def _changed(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any
     if not isinstance(more, Mapping) and not isinstance(more, tuple):
         raise OptionError(f"attrs of a target are a mapping, not {reprlib.repr(more)}")
     by: dict[str, Any] = {}
+    named: list[str] = []
     out, attrs = {**given, "kind": kind}, dict(given.get("attrs", ()))
     for key, value in [*words.items(), *dict(more).items()]:
         name = keys.SPELLINGS.get(key, key.replace("-", "_"))
@@ -369,7 +373,7 @@ def _changed(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any
         elif name in ("triple", "cpu"):
             value = keys.text(name, value)
         elif name == "features":
-            value = keys.features(value)
+            value = named = keys.features(value)
             value = keys.with_features(given["features"], value) if given.get("features") else value
         elif name != "kind":
             name, attrs[name] = keys.attribute(kind, key, value, lambda host: str(Target(host)))
@@ -377,6 +381,8 @@ def _changed(given: Mapping[str, Any], said: Mapping[str, Any]) -> dict[str, Any
         if by.setdefault(name, (key, value))[1] != value:
             raise OptionError(f"the target says two things of {name}", hint=f"{by[name][0]} or {key} is wrong")
         out[name] = value
+    base = MACHINES.get(out.get("cpu") or "x86-64", {})
+    known.check_named(kind, out.get("triple") or base.get("triple", ""), out.get("cpu") or "", named, base.get("features", ()))
     if "vector_bytes" in by and "fma_ports" in given:
         out |= {name: n for name, n in _per_cycle(given, out["vector_bytes"]).items() if name not in by}
     return {**out, "attrs": tuple(sorted(attrs.items()))}

@@ -12,11 +12,11 @@ from pathlib import Path
 from ...ir.annotations import IMPORT_LLVM
 from ...ir.errors import BuildError, MachineError
 from ...runtime import library, toolchain
+from ...target.known import check_processor
 from ...target.machines import MACHINES
 from ...target.spec import MachineSpec
 from ..backend import Emitted, Function
 from ..data import Data
-from ..llvm.machine import check_processor
 from .data import data_text
 from .functions import emit_function
 from .writer import Helpers

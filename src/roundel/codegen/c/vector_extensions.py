@@ -8,6 +8,7 @@ statement is a loop over lanes. What has no such form is computed lane by lane a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,17 +32,16 @@ _HEAD = "rd_vector_extensions", """
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
-#endif
-#pragma GCC diagnostic ignored "-Wpsabi" /* functions that take vectors are all in this file */"""
+#endif"""
 _FUSED = {  # (type, lanes) -> where the processor has an instruction for a * b + c, and how C compilers call it
-    ("f32", 16): (("__AVX512F__", "(rd_f32x16)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c)"),),
-    ("f64", 8): (("__AVX512F__", "(rd_f64x8)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c)"),),
-    ("f32", 8): (("__FMA__", "(rd_f32x8)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c)"),),
-    ("f64", 4): (("__FMA__", "(rd_f64x4)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c)"),),
-    ("f32", 4): (("__FMA__", "(rd_f32x4)_mm_fmadd_ps((__m128)a, (__m128)b, (__m128)c)"),
-                 ("__aarch64__", "(rd_f32x4)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b)")),
-    ("f64", 2): (("__FMA__", "(rd_f64x2)_mm_fmadd_pd((__m128d)a, (__m128d)b, (__m128d)c)"),
-                 ("__aarch64__", "(rd_f64x2)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b)")),
+    ("f32", 16): (("__AVX512F__", "((rd_f32x16)_mm512_fmadd_ps((__m512)(a), (__m512)(b), (__m512)(c)))"),),
+    ("f64", 8): (("__AVX512F__", "((rd_f64x8)_mm512_fmadd_pd((__m512d)(a), (__m512d)(b), (__m512d)(c)))"),),
+    ("f32", 8): (("__FMA__", "((rd_f32x8)_mm256_fmadd_ps((__m256)(a), (__m256)(b), (__m256)(c)))"),),
+    ("f64", 4): (("__FMA__", "((rd_f64x4)_mm256_fmadd_pd((__m256d)(a), (__m256d)(b), (__m256d)(c)))"),),
+    ("f32", 4): (("__FMA__", "((rd_f32x4)_mm_fmadd_ps((__m128)(a), (__m128)(b), (__m128)(c)))"),
+                 ("__aarch64__", "((rd_f32x4)vfmaq_f32((float32x4_t)(c), (float32x4_t)(a), (float32x4_t)(b)))")),
+    ("f64", 2): (("__FMA__", "((rd_f64x2)_mm_fmadd_pd((__m128d)(a), (__m128d)(b), (__m128d)(c)))"),
+                 ("__aarch64__", "((rd_f64x2)vfmaq_f64((float64x2_t)(c), (float64x2_t)(a), (float64x2_t)(b)))")),
 }
 
 
@@ -105,28 +105,31 @@ def _mask(w: Writer, dtype: DType) -> str:
     return _type(w, DType(f"int{dtype.bits}").with_lanes(dtype.lanes))
 
 
-def _function(w: Writer, what: str, result: DType, params: str, body: str) -> str:
-    """The name of an inline function ``what`` of vectors of a type, which the text has from here on. ``V``, ``T`` and ``M`` stand for that type, that of
-    a lane, and that of comparisons."""
+def _macro(w: Writer, what: str, result: DType, params: str, body: str) -> str:
+    """The name of a macro ``what`` of vectors of a type, which the text has from here on. ``V``, ``T`` and ``M`` stand for that type, that of a lane, and
+    that of comparisons; each of the ``params`` is a letter for its type and one for its value, which is computed once. They are no functions: how vectors
+    are passed to these depends on what the processor has, of which compilers tell."""
     v = _type(w, result)
-    words = {"V": v, "T": c_type(result.element), "M": _mask(w, result)}
-    named = lambda text: " ".join(words.get(part, part) for part in text.split(" "))
+    words = {"V": v, "T": c_type(result.element), "M": _mask(w, result), **{letter: f"rd_{letter}" for letter in "abmx"}}
+    named = lambda text: re.sub(r"\b[VTMabmx]\b", lambda found: words[found[0]], text)
+    typed = [param.split(" ") for param in params.split(", ")]
+    values = " ".join(f"const {words[kind]} {words[value]} = ({value});" for kind, value in typed)
     name = f"{v.replace('rd_', f'rd_{what}_', 1)}"
-    return w.helpers.use((name, f"RD_INLINE {v} {name}({named(params)}) {{ {named(body)} }}"))
+    head = f"#define {name}({', '.join(value for _, value in typed)})"
+    return w.helpers.use((name, f"{head} \\\n  __extension__({{ {values} {named(body)}; }})"))
 
 
 def _all(w: Writer, dtype: DType, text: str) -> str:
     """One number in all lanes."""
-    return f"{_function(w, 'all', dtype, 'T x', f'''return ( V ) {{ {', '.join('x' * dtype.lanes)} }};''')}({text})"
+    return f"{_macro(w, 'all', dtype, 'T x', f'''(V){{ {', '.join('x' * dtype.lanes)} }}''')}({text})"
 
 
 def _fma(w: Writer, a: str, b: str, c: str, dtype: DType) -> str:
-    v = _type(w, dtype)
     ways = _FUSED.get((short(dtype.element), dtype.lanes), ())
-    lines = [f"#{'el' * bool(k)}if defined({has})\n  return {call};" for k, (has, call) in enumerate(ways)]
-    body = "\n".join([*lines, "#else", "  return a * b + c;", "#endif"]) if ways else "  return a * b + c;"
-    name = v.replace("rd_", "rd_fma_", 1)
-    w.helpers.use((name, f"RD_INLINE {v} {name}({v} a, {v} b, {v} c) {{\n{body}\n}}"))
+    name = _type(w, dtype).replace("rd_", "rd_fma_", 1)
+    head, plain = f"#define {name}(a, b, c)", "((a) * (b) + (c))"
+    lines = [f"#{'el' * bool(k)}if defined({has})\n{head} {call}" for k, (has, call) in enumerate(ways)]
+    w.helpers.use((name, "\n".join([*lines, "#else", f"{head} {plain}", "#endif"]) if ways else f"{head} {plain}"))
     return f"{name}({a}, {b}, {c})"
 
 
@@ -231,13 +234,13 @@ def _extreme(w: Writer, e: Any) -> str:
     a, b = (e.b, e.a) if _is_number(e.a) and not _is_number(e.b) else (e.a, e.b)
     what = "min" if is_min else "max"
     if not e.dtype.is_float:
-        test = f"( M )(a {sign} b)"
+        test = f"(M)(a {sign} b)"
     elif _is_number(b):
-        what, test = f"{what}_number", f"~( M )(a {reverse} b)"
+        what, test = f"{what}_number", f"~(M)(a {reverse} b)"
     else:
-        test = f"( M )(a {sign} b) | ( M )(a != a)"
-    body = f"const M m = {test}; return ( V )((m & ( M )a) | (~m & ( M )b));"
-    return f"{_function(w, what, e.dtype, 'V a, V b', body)}({_vector(w, a)}, {_vector(w, b)})"
+        test = f"(M)(a {sign} b) | (M)(a != a)"
+    body = f"const M m = {test}; (V)((m & (M)a) | (~m & (M)b))"
+    return f"{_macro(w, what, e.dtype, 'V a, V b', body)}({_vector(w, a)}, {_vector(w, b)})"
 
 
 def _is_number(e: tir.Expr) -> bool:
@@ -256,7 +259,7 @@ def _select(w: Writer, e: tir.Select | tir.IfThenElse) -> str:
         if type(e) is tir.IfThenElse:
             return _chosen(w, e)
         return f"({w.value(e.condition)} ? {_vector(w, e.true_value)} : {_vector(w, e.false_value)})"
-    name = _function(w, "pick", e.dtype, "M m, V a, V b", "return ( V )((m & ( M )a) | (~m & ( M )b));")
+    name = _macro(w, "pick", e.dtype, "M m, V a, V b", "(V)((m & (M)a) | (~m & (M)b))")
     return f"{name}({_condition(w, e.condition, e.dtype.bits)}, {_vector(w, e.true_value)}, {_vector(w, e.false_value)})"
 
 

@@ -8,12 +8,13 @@ from collections.abc import Callable, Collection, Sequence
 
 from ...ir.annotations import IMPORT_LLVM, texts
 from ...ir.errors import BuildError
+from ...target.known import check_processor
 from ...target.spec import MachineSpec, system_of
 from ..backend import Emitted, Function
 from ..data import Data
 from . import machine
 from .data import data_text
-from .features import checked_features
+from .features import checked_features, of_llvm
 from .function import emit_function, module_text, platform_of
 
 _MACHINE_INTRINSIC = re.compile(r"@llvm\.(x86|aarch64|arm|riscv|wasm|ppc|s390|nvvm|amdgcn)\.(?!avx512\.(vpdpbusd|min|max))")
@@ -31,7 +32,7 @@ class LLVM:
 
     def check(self, spec: MachineSpec) -> None:
         """Ask LLVM, in another process, which a name that it does not know may end."""
-        machine.check_processor(spec.triple, spec.cpu, spec.features)
+        check_processor(spec.triple, spec.cpu, of_llvm(spec.features))
 
     def emit(self, functions: Sequence[Function], spec: MachineSpec, data: Sequence[Data] = ()) -> Emitted:
         """LLVM text; instructions of one machine by name, asked for by the program, are risky: LLVM ends the process where there is none."""

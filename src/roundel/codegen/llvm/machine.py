@@ -8,29 +8,17 @@ of the addresses of single writes and takes them apart again).
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ...ir.errors import BuildError, OptionError
+from ...ir.errors import BuildError
 from ...target.spec import MachineSpec
 from .features import of_llvm
 
-_ASK = """
-import sys
-import llvmlite.binding as llvm
-llvm.initialize_all_targets()
-llvm.Target.from_triple(sys.argv[1]).create_target_machine(cpu=sys.argv[2], features=sys.argv[3])
-"""
-_UNKNOWN_PROCESSOR = re.compile(r"'(.+)' is not a recognized processor")
-_UNKNOWN_FEATURE = re.compile(r"'\+(.+)' is not a recognized feature")
-_NAME = re.compile(r"^  (\S+) +- ", re.MULTILINE)  # in the list that LLVM gives for help
 PIPELINES = ("light", "full", "loops", "none")
 _LONG = 100_000  # characters of a host function from which on registers are allocated fast: allocating them well takes more than linear time
 _OPTIONS = ("--lsr-insns-cost=0",)  # addresses in loops: by registers first, as for most targets; a pointer for each load saves instructions, but spills
@@ -69,23 +57,6 @@ def _machine(spec: MachineSpec) -> Any:
         reloc=placed[0],
         codemodel=placed[1],
     )
-
-
-@functools.cache
-def check_processor(triple: str, cpu: str, features: str = "") -> None:
-    """Raises OptionError unless LLVM knows all three. It is asked in another process: a name that it does not know may end the process later."""
-    said = _answer(triple, cpu, of_llvm(features))
-    if "No available targets" in said:
-        raise OptionError(f"there is no machine {triple!r}", hint="-mtriple is such as x86_64-unknown-linux-gnu; see `roundel targets`")
-    for kind, option, wrong in (("processor", "-mcpu", _UNKNOWN_PROCESSOR.findall(said)), ("feature", "-mattr", _UNKNOWN_FEATURE.findall(said))):
-        if wrong:
-            near = difflib.get_close_matches(wrong[0], _NAME.findall(_answer(triple, "help", "")), 1, 0.7)
-            meant = f"is {near[0]} meant? " if near else ""
-            raise OptionError(f"there is no {kind} {wrong[0]!r} for {triple}", hint=f"{meant}{option} takes LLVM's names; see `roundel targets`")
-
-
-def _answer(triple: str, cpu: str, features: str) -> str:
-    return subprocess.run([sys.executable, "-c", _ASK, triple, cpu, features], capture_output=True, text=True, check=False).stderr
 
 
 _IMPORT = "\n; ---- imported text ----\n"
