@@ -194,12 +194,13 @@ def test_tiles_without_permission_are_an_error(tmp_path):
     weights = numpy_helper.from_array(np.ones((256, 256), np.int8), "w")
     graph = h.make_graph([h.make_node("MatMulInteger", ["x", "w"], ["y"])], "g", [h.make_tensor_value_info("x", TensorProto.UINT8, [512, 256])],
                          [h.make_tensor_value_info("y", TensorProto.INT32, [512, 256])], [weights])
-    model = rd.compile(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)]), target="sapphirerapids")
+    model = rd.compile(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)]), target="llvm -mcpu=haswell -mattr=+amx-tile,+amx-int8")
     assert "amx-int8" in model.metadata["features"]
     path = model.save(tmp_path / "tiles.so")
+    said = "amx-int8, which this CPU does not have, or the system does not let this process use"
     try:
         rd.load(path)
     except MachineError as error:
-        pytest.skip(str(error))
+        assert said in str(error)  # where there are no tiles at all
     done = subprocess.run([sys.executable, "-c", WITHOUT_PERMISSION, path], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "amx-int8, which this CPU does not have, or the system does not let this process use" in done.stderr
+    assert done.returncode == 1 and said in done.stderr
