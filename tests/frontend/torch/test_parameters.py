@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import roundel as rd
 from roundel.frontend.torch import from_exported_program
 from roundel.interp import interpret
 from roundel.ir import assert_structural_equal, graph
@@ -52,3 +53,58 @@ def test_a_single_result_as_a_tuple():
     assert isinstance(mod["main"].ret_sinfo, graph.TupleInfo)
     (found,) = interpret(mod)["main"](x)
     np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+
+
+class Scaled(torch.Tensor):
+    """A weight of bytes with a scale for each row, a tensor that is made of others as those of torchao are."""
+
+    @staticmethod
+    def __new__(cls, whole, scale):
+        return torch.Tensor._make_wrapper_subclass(cls, whole.shape, dtype=scale.dtype)
+
+    def __init__(self, whole, scale):
+        self.whole, self.scale = whole, scale
+
+    def __tensor_flatten__(self):
+        return ["whole", "scale"], None
+
+    @classmethod
+    def __tensor_unflatten__(cls, parts, context, size, stride):
+        return cls(parts["whole"], parts["scale"])
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.nn.functional.linear:
+            x, weight, bias = args
+            return func(x, weight.whole.to(x.dtype) * weight.scale[:, None], bias)
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].whole, args[0].scale)
+        raise NotImplementedError(str(func))
+
+
+@pytest.mark.parametrize("how", ["module", "program"])
+def test_weights_that_are_made_of_other_tensors_stay_in_their_bytes(how):
+    torch.manual_seed(0)
+    model, x = torch.nn.Sequential(torch.nn.Linear(160, 144)).eval(), torch.randn(3, 160)
+    whole, scale = torch.randint(-127, 128, (144, 160), dtype=torch.int8), torch.rand(144) / 100
+    model[0].weight = torch.nn.Parameter(Scaled(whole, scale), requires_grad=False)
+    want = torch.nn.functional.linear(x, whole * scale[:, None], model[0].bias)
+    made = rd.compile(model, (x,)) if how == "module" else rd.compile(torch.export.export(model, (x,)))
+    np.testing.assert_allclose(made(x.numpy()), want.detach().numpy(), rtol=1e-5, atol=1e-5)
+    assert made.weights_nbytes < 2 * whole.numel()
+
+
+def test_products_of_bytes():
+    weight = torch.randint(-127, 128, (64, 48), dtype=torch.int8)
+
+    class Product(torch.nn.Module):
+        def forward(self, x):
+            return torch._int_mm(x, weight)
+
+    x = torch.randint(-128, 128, (32, 64), dtype=torch.int8)
+    np.testing.assert_array_equal(rd.compile(Product(), (x,))(x.numpy()), x.int().numpy() @ weight.int().numpy())

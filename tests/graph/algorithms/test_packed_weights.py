@@ -102,6 +102,26 @@ def test_words_of_eight_numbers_with_minima():
     _check(function([graph.TensorInfo((2, 3, 192), "float32")], body), weights, shapes=((2, 3),))
 
 
+def test_rows_of_a_group_that_lie_apart():
+    """As GPTQ's order by activations has them: which group a row is of is an array."""
+    q, scales = RNG.integers(0, 16, (192, 130)).astype(np.uint8), RNG.uniform(0.01, 0.1, (6, 130)).astype(np.float32)
+    group = RNG.permutation(np.arange(192) // 32)
+
+    def body(bb, x):
+        real = bb.emit(make("astype", graph.Constant.of(q), dtype="float32"))
+        own = bb.emit(make("take", graph.Constant.of(scales), graph.Constant.of(group), axis=0))
+        return make("matmul", x, bb.emit(make("multiply", real, own)))
+
+    _check(function([graph.TensorInfo((2, 3, 192), "float32")], body), q * scales[group].astype(np.float64), shapes=((2, 3),))
+
+
+def test_whole_numbers_without_a_scale():
+    """As torchao has them: results are scaled, not weights."""
+    q = RNG.integers(-127, 128, (192, 130)).astype(np.int8)
+    body = lambda bb, x: make("matmul", x, bb.emit(make("astype", graph.Constant.of(q), dtype="float32")))
+    _check(function([graph.TensorInfo((2, 3, 192), "float32")], body), q.astype(np.float64), shapes=((2, 3),))
+
+
 def test_small_matrices_and_others_are_widened():
     q = RNG.integers(-127, 128, (32, 70)).astype(np.int8)
     nodes = [helper.make_node("DequantizeLinear", ["q", "s"], ["w"]), helper.make_node("MatMul", ["x", "w"], ["y"])]

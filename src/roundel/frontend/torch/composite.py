@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch._dispatch.python import enable_python_dispatcher
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 Parts = Mapping[Any, Any]
@@ -23,8 +24,10 @@ Parts = Mapping[Any, Any]
 
 def parts_of(program: Any, table: Mapping[Any, Callable[..., Any]], keep: Sequence[str]) -> Parts | None:
     """The composite operators of a program taken apart as ``table`` says and as PyTorch does, but for those in ``keep``. None for a program
-    that has to be made functional first, has graphs within its graph, or has complex numbers."""
+    that has to be made functional first, has graphs within its graph, complex numbers, or tensors that are made of others (quantised weights)."""
     if any(spec.kind.name.endswith("MUTATION") for spec in program.graph_signature.output_specs):
+        return None
+    if any(map(is_traceable_wrapper_subclass, (*program.state_dict.values(), *program.constants.values()))):
         return None
     known: dict[Any, Any] = {}
     found: dict[Any, Any] = {}

@@ -5,11 +5,13 @@
 
 What matters is the structure of the weight's expression: whole numbers that 2, 4 or 8 bits hold, however they were unpacked, less zero points, times
 scales, plus shifts, moved by operators that only move. Whether scales and zero points are for groups of rows, for columns or for all, their values tell. So
-MatMulNBits, DequantizeLinear with blocks, GPTQ, AWQ and the blocks of GGUF are one case. Runs before constants are folded.
+MatMulNBits, DequantizeLinear with blocks, GPTQ, AWQ and the blocks of GGUF are one case. Where rows of a group lie apart (GPTQ's order by activations), the
+columns of the data are put in the order of groups. Runs before constants are folded.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -80,13 +82,18 @@ class _Packed(GraphRewriter):
         if math.prod(n for n in shape if n) < SMALLEST or self.producer(weight) is None:
             return call
         found = self.affine(weight)
-        if found is None or not found.is_scaled:
+        if found is None:
             return call
         matrix = found if is_call(call, "matmul") else found.over(np.transpose)
-        stored = pack(matrix)
+        stored, order = pack(matrix), None
+        if stored is None:
+            order = by_factors(matrix)
+            stored = None if order is None else pack(matrix.over(lambda x: x[order]))
         subject = f"weights {shape_text(matrix.levels.shape)} of {call.op.name}"  # type: ignore[union-attr]
         if stored is None or self.choosing.decide(self.site, subject, {PACKED: None, WIDE: None}, PACKED) == WIDE:
             return call
+        if order is not None:
+            data = self.emit(make("take", data, graph.Constant.of(order), axis=data.sinfo.ndim - 1))
         out = packed_product(self.emit, data, stored, matrix.levels.shape[1])
         out = out if out.sinfo.dtype == call.sinfo.dtype else self.emit(make("astype", out, dtype=str(call.sinfo.dtype)))
         return make("add", out, bias[0]) if bias else out
@@ -200,6 +207,18 @@ def pack(a: Affine) -> Packed | None:
     if np.any(shift):
         return replace(found, shift=narrowest((shift - zero * scale).astype(np.float32)), shift_is_scaled=False)
     return replace(found, zero=float(zero.flat[0])) if np.all(zero == zero.flat[0]) else replace(found, shift=narrowest(zero))
+
+
+def by_factors(a: Affine) -> np.ndarray | None:
+    """An order of rows in which those with equal factors follow each other; None where they do already, or all rows have factors of their own."""
+    depth = a.levels.shape[0]
+    factors = [f for f in (np.broadcast_to(getattr(a, n), a.levels.shape) for n in ("scale", "zero", "shift")) if f.strides[0]]
+    if not factors:
+        return None
+    kinds: dict[bytes, int] = {}
+    group = np.array([kinds.setdefault(hashlib.sha256(b"".join(f[k].tobytes() for f in factors)).digest(), len(kinds)) for k in range(depth)])
+    order = np.argsort(group, kind="stable")
+    return None if len(kinds) == depth or np.array_equal(order, np.arange(depth)) else order
 
 
 def _group(factors: list[np.ndarray], depth: int, per: int) -> int | None:

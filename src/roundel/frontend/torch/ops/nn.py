@@ -50,6 +50,11 @@ def _matmul(node: NodeContext, a: Any, b: Any) -> Any:
     return node.make("matmul", a, b)
 
 
+@converter("_int_mm")
+def _int_matmul(node: NodeContext, a: Any, b: Any) -> Any:
+    return node.make("matmul", a, b, out_dtype="int32")
+
+
 @converter("_grouped_mm", "transformers.grouped_mm_fallback")
 def _grouped_mm(node: NodeContext, x: Any, weights: Any, ends: Any, bias: Any = None, out_dtype: Any = None) -> Any:
     """Each row of ``x`` times the matrix of its group (mixtures of experts). Rows are in the order of groups, which end at ``ends``; rows
