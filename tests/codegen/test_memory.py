@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 from flat_programs import c, elementwise, flat, func, loop
 
+from roundel import te
+from roundel.build.inspect import inspect
 from roundel.build.units import Units
 from roundel.ir import DType, IRModule, Var, decl_buffer, tir
 from roundel.ir.dtype import HANDLE, INT64
+from roundel.strategy.schedule_module import schedule_program
+from roundel.target import Target
 from roundel.target.spec import MachineSpec
 
 
@@ -241,5 +245,14 @@ def test_pointers_walk_through_loops_of_vectors_in_webassembly(first, step, walk
     body = tir.seq(*(store(B, load(A, i, at(n)) * 2.0, i, at(n)) for n in (0, 4)), tir.Allocate(C, store(C, load(B, i, at(0)), i, at(0))))
     inner = tir.For(k, c(first), c(8 - first), tir.ForKind.SERIAL, body, step=None if step == 1 else c(step))
     (unit,) = Units(IRModule({"main": func([A, B], loop(i, 6, inner))}), MachineSpec("wasm32-unknown-unknown", "generic", "+simd128")).kernels()
-    assert len(walks := re.findall(r"(%p\d+) = phi ptr .*\[ (%v\d+), %loop\d+ \]", unit.text)) == walking
+    assert len(walks := re.findall(r"(%at\d+) = phi ptr .*\[ (%v\d+), %loop\d+ \]", unit.text)) == walking
     assert all(f"{further} = getelementptr i8, ptr {walk}, i64 {32 * step}" in unit.text for walk, further in walks)
+
+
+@pytest.mark.parametrize("count", [5, 12, 30])
+def test_pointers_that_go_along_have_no_parameters_name(count):
+    """Of functions with many parameters, one was called as a pointer was: p10."""
+    inputs = [te.placeholder((40, 40), "float32", f"x{k}") for k in range(count)]
+    sums = te.compute((20, 40), lambda i, j: sum((x[i * 2, j] for x in inputs[1:]), inputs[0][i * 2, j]), "y")
+    scheduled, _ = schedule_program(te.create_prim_func([*inputs, sums]), Target("wasm32"), ())
+    assert "phi ptr" in inspect(IRModule({"main": scheduled}), target="wasm32").llvm

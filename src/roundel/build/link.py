@@ -46,6 +46,7 @@ _LINK = (
     "-Wl,-z,noexecstack",
     "-Wl,-z,relro",
     "-Wl,--build-id=none",
+    "-Wl,--strip-debug",  # of the compiler's own functions, which zig links with a megabyte of it
 )
 _RELOCATABLE = ("-r", "-nostdlib", "-O1", "-fPIC", "-w")
 

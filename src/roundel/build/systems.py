@@ -45,4 +45,14 @@ def link_for(system: System, compiler: Sequence[str], parts: Sequence[Path], run
     toolchain.run([*toolchain.archiver(), "x", runtime], cwd=objects)
     options = [option.format(name=name, imports=linked.with_suffix(IMPORTS)) for option in system.options]
     toolchain.run([*compiler, *options, f"-I{library.source_dir()}", *parts, *sorted(objects.iterdir()), "-o", linked])
+    if system.name.startswith("windows"):
+        _forget_time(linked)
     return linked
+
+
+def _forget_time(dll: Path) -> None:
+    """Take the time out of a file of Windows when it was linked, which not every linker can be told to leave out: the same model gives the same file."""
+    with dll.open("r+b") as file:
+        file.seek(60)
+        file.seek(int.from_bytes(file.read(4), "little") + 8)
+        file.write(bytes(4))

@@ -19,6 +19,9 @@ from pathlib import Path
 from ..ir.errors import BuildError, OptionError
 from ..ir.processors import FAMILIES
 
+_SAME_DLL = ("-Wl,--no-insert-timestamp", "-Wl,--disable-auto-image-base")
+"""A DLL says neither when it was made nor, by where it wants to lie in memory, in which folder."""
+
 
 @functools.cache
 def compiler(triple: str | None = None) -> tuple[str, ...]:
@@ -31,9 +34,10 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
             if path := shutil.which(name):
                 return (path,)
     elif triple.endswith("windows-gnu") and (path := shutil.which(f"{triple.partition('-')[0]}-w64-mingw32-gcc")):
-        return (path, "-static-libgcc")
+        return (path, "-static-libgcc", *_SAME_DLL)
     if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-P", "-m", "ziglang", "cc", *(_zig_target(triple) if triple else ()))
+        # with debugging data, files would tell of the folder where they were made
+        return (sys.executable, "-P", "-m", "ziglang", "cc", "-g0", *(_zig_target(triple) if triple else ()))
     raise BuildError(
         "no C compiler was found" + (f" for {triple}" if triple else ""),
         hint="`pip install ziglang`: it links for other machines, which this one's compilers do not" if triple else

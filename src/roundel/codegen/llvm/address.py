@@ -166,7 +166,7 @@ def _add_terms(em: Emitter, base: str, depth: int, unit: str, terms: dict[tir.Ex
         scope, key = em.scopes[depth], (base, unit, *items, depth)
         hit = scope.cache.get(key)
         if hit is None and comes_in and (walk := scope.walk) is not None and len(items) == 1 and items[0][0] is walk.var:
-            hit = scope.cache[key] = "%" + em.name("p")
+            hit = scope.cache[key] = "%" + em.name("at")
             walk.pointers.append((hit, base, items[0][1] * walk.step * _unit_bytes(unit)))
         if hit is None:
             saved, em.out = em.out, scope.prelude
