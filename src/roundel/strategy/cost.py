@@ -160,7 +160,8 @@ def working(target: Target, beside: Sequence[Statement]) -> Column:
 def _step(bodies: Sequence[_Body], target: Target) -> Column:
     """Cycles of one iteration: whatever limits it, registers that do not suffice included."""
     arithmetic, added, loads, stores, kept, folded = (sum(parts) for parts in zip(*(b.work for b in bodies), strict=True))
-    spilled = most(kept + 1 - target.vector_registers, 0.0)
+    ahead = target.operands_ahead * sum(b.work[2] for b in bodies if b.s.accumulates)
+    spilled = most(kept + most(ahead, 1.0) - target.vector_registers, 0.0)
     loads, stores = loads + spilled, stores + spilled
     everything = arithmetic + loads + stores - folded + STEP
     limits = [arithmetic_cycles(target, arithmetic, added), loads / target.loads, stores / target.stores, everything / target.issue,

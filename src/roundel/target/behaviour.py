@@ -91,6 +91,9 @@ class Behaviour:
     loaded_ahead: float
     """Of the vectors that a step of a product reads, the share that LLVM loads while the step before is under way, where steps are written out: these take
     registers from sums."""
+    operands_ahead: float
+    """Of the operands that a step of a product loads beside these, the share that is in registers before it multiplies: 0 where each is loaded where it is
+    used, 1 where a compiler that comes later puts all loads first. Sums for which no register is left go through memory in each step."""
     tiles_started_cycles: float
     """Cycles that pass at the ends of a block of products in tile registers: the latency of its last products, and of getting going."""
     tiles_copied_cycles: float
@@ -108,8 +111,8 @@ def _fitted(**others: float) -> Behaviour:
         "cache_room": 0.8, "l2_room": 0.6, "stages_room": 0.75, "panel_room": 0.25, "near_times": 1.6, "far_panels_share": 0.8,
         "waiting_room": 0.2, "scattered_room": 0.2, "l3_room": 0.4,
         "page_bytes": 4096, "past_bytes": 128, "block_passes": 24, "far_times": 4.0, "ahead_bytes": 4096, "span_cycles": 400.0,
-        "tail_cycles": 700.0, "edge_cycles": 45.0, "unrolled_steps": 16, "loaded_ahead": 0.5, "tiles_started_cycles": 60.0, "tiles_copied_cycles": 3.5,
-        "factors_room": 0.5,
+        "tail_cycles": 700.0, "edge_cycles": 45.0, "unrolled_steps": 16, "loaded_ahead": 0.5, "operands_ahead": 0.0,
+        "tiles_started_cycles": 60.0, "tiles_copied_cycles": 3.5, "factors_room": 0.5,
     }
     return Behaviour(**figures | others)  # type: ignore[arg-type]
 
@@ -122,5 +125,6 @@ OUT_OF_ORDER_ARM = _fitted(ordered_instructions=1.0, loaded_ahead=0.0)
 """... of AArch64, whose FMAX keeps NaN."""
 IN_ORDER = _fitted(loop_cycles=1.0, window_share=1.0, exposed=0.5, strided_exposed=1.0, first_exposed=1.0, far_panels_share=1.0, loaded_ahead=0.0)
 """Of cores that wait where data is late: what others hide behind arithmetic adds to it. Estimated, not measured."""
-PORTABLE = _fitted(unrolled_steps=1, far_panels_share=1.0)
-"""Of WebAssembly, which runs on whichever of these there is. LLVM puts what is used once before its use (its pass RegStackify), also across steps."""
+PORTABLE = _fitted(unrolled_steps=1, far_panels_share=1.0, operands_ahead=1.0)
+"""Of WebAssembly, which runs on whichever of these there is. LLVM puts what is used once before its use (its pass RegStackify), also across steps; TurboFan,
+V8's compiler of WebAssembly until 2024 (node 20 and 22), puts a block's loads, which are in one chain of effects, ahead of its arithmetic."""

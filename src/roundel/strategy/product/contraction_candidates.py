@@ -103,7 +103,7 @@ def _tiles(c: Contraction, target: Target, copied: bool = False) -> dict[str, np
     orders = [j for j in range(len(c.rows) + 1) if j == 0 or c.extent(c.rows[j - 1]) != 1]
 
     def legal(t: Columns) -> np.ndarray:
-        fits = t["rows"] * t["vectors"] + t["vectors"] + 1 <= registers
+        fits = target.holds_tile(t["rows"], t["vectors"])
         if extent is not None and extent > full:
             fits &= (t["vectors"] - 1) * t["lanes"] < extent
         fits &= (t["blocks"] == 1) | _may_block(c, target, t)

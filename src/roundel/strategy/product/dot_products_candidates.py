@@ -31,7 +31,7 @@ def candidates(p: Product, target: Target) -> Candidates | None:
         return None
 
     def legal(t: Columns) -> np.ndarray:
-        fits = t["rows"] * t["vectors"] + t["vectors"] + 1 <= target.vector_registers
+        fits = target.holds_tile(t["rows"], t["vectors"])
         return fits & (t["vectors"] <= np.maximum(_vectors(p, t), 1))
 
     table = combinations({"rows": range(1, max(min(row, target.vector_registers), 1) + 1), "vectors": range(1, MOST_VECTORS + 1), "lanes": lanes}, legal)

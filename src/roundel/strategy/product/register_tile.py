@@ -70,7 +70,7 @@ def choose_tile(target: Target, rows: int, columns: Sequence[int], lanes: int, r
     may have; ``row_bytes``: from one row of the broadcast operand to the next; ``whole``: the rows are a whole number of tiles; ``steps``: of the
     reduction."""
     most = range(1, min(rows, rows_in_cache(target, row_bytes), target.vector_registers) + 1)
-    pairs = [(h, v) for v in columns if v <= MAX_VECTORS for h in most if h * v + v + 1 <= target.vector_registers and not (whole and rows % h)]
+    pairs = [(h, v) for v in columns if v <= MAX_VECTORS for h in most if target.holds_tile(h, v) and not (whole and rows % h)]
     if not pairs:
         return Tile(1, 1, lanes)
     heights, vectors = np.array(pairs).T

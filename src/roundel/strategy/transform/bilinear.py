@@ -134,7 +134,7 @@ def _tiles(pairs: int, vectors: list[int], c: Contraction, lanes: int, target: T
     heights = range(1, min(rows_in_cache(target, c.row_bytes), pairs, target.vector_registers) + 1)
 
     def legal(t: Columns) -> np.ndarray:
-        fits = t["rows"] * t["vectors"] + t["vectors"] + 1 <= target.vector_registers
+        fits = target.holds_tile(t["rows"], t["vectors"])
         return fits & ((t["block_rows"] * t["vectors"] <= room) | (t["block_rows"] == min(blocks)))
 
     table = combinations({"rows": heights, "vectors": vectors, "block_rows": blocks}, legal)
