@@ -19,6 +19,7 @@ from ...ir import tir
 from ...ir.dataclass import dataclass
 from ...schedule.schedule import Schedule
 from ...target import Target
+from ...target.target import L2, L3
 from ..candidates import Candidates, combinations
 from ..cost import traffic, traffic_cycles
 from ..match.accesses import Access, BlockInfo, blocks_of, conditional, extent_of, product
@@ -34,6 +35,7 @@ LANES = (16, 8, 4)
 LEAST_BITS = 128  # of a tile's rows: the networks interleave within so many
 ASSUMED = 512        # elements of an axis whose extent is not a number
 TASKS = 4            # parallel iterations per core that keep all cores busy
+CLEARLY = 1.25       # times as soon: the rows of what a tile gives may be short, and then they are copied in parts of vectors
 
 
 @dataclass(frozen=True)
@@ -167,12 +169,17 @@ def _may_stage(t: Transposed, target: Target) -> bool:
 
 
 def _waits_for_pages(t: Transposed, target: Target) -> bool:
-    """Whether the rows that a tile writes lie in different pages, of a result of which the second-level cache holds less than half: lines of several pages that
-    are written in turns come one by one (of 56x121x15x19 numbers turned round, rows in turn took half the time; of 83x8x4x105, a tenth more than the cache
-    holds, 1.6 times the time)."""
+    """Whether the rows that a tile writes lie in different pages, of a result that is larger than the second-level cache, and writing them in turn is clearly
+    sooner: lines of several pages that are written in turns come one by one. From a far cache that takes longer than to copy them (of 56x121x15x19 numbers
+    turned round on a Xeon, rows in turn took half the time), from a near one it does not (on Zen 4 they took 1.5 times the time)."""
     step = t.info.stores[0].stride(t.info.block.iter_vars[t.read].var)
     size = product([extent_of(a) for a in t.info.block.iter_vars], ASSUMED) * t.result_bits
-    return isinstance(step, int) and step * t.result_bits >= 8 * target.page_bytes and size > 2 * 8 * target.l2_bytes
+    if not isinstance(step, int) or step * t.result_bits < 8 * target.page_bytes or size <= 8 * target.l2_bytes:
+        return False
+    far, vectors = target.stored_per_cycle(L3), target.line_bytes / target.vector_bytes
+    copied = 1.0 / target.stored_per_cycle(L2) + 1.0 / target.bytes_per_cycle(L2)
+    in_turn = target.line_bytes * (1.0 / far + copied) + vectors * (1.0 / target.loads + 1.0 / target.stores)
+    return target.line_bytes / (target.scattered_share * far) > CLEARLY * in_turn
 
 
 def _moved(t: Transposed, lanes: int, order: Sequence[int], target: Target) -> float:
