@@ -178,6 +178,7 @@ def test_what_is_no_map_is_refused(indices, bijective):
         (lambda a, b: (a * 5 + b,), (4, 5)),
         (lambda a: (a // 6, a // 2 % 3, a % 2), (17,)),
         (lambda a, b: (a, b), (1, 1)),
+        (lambda a, b, c: ((a * 36 + b) // 24, c // 63, (a * 36 + b) % 24 // 8, c % 63 // 21, c % 21 // 3, (a * 36 + b) % 8, c % 3), (5, 36, 49)),
     ],
 )
 def test_inverse_of_an_index_map(fn, shape):

@@ -362,9 +362,11 @@ class _Detect:
         return tuple(order), tuple(low)
 
     def common(self, extent: Expr, by: Expr) -> Expr:
-        """A common factor: the greatest of two constants; one of the two where it divides the other."""
+        """A common factor: the greatest of two constants; one of the two where it divides the other. What is padded to be divided stays whole otherwise, if
+        it is not refined: parts of 49 by 21 and by 3 lie in one row of parts of 63."""
         if type(extent) is tir.IntImm and type(by) is tir.IntImm:
-            return index_const(gcd(extent.value, by.value))
+            found = gcd(extent.value, by.value)
+            return index_const(found if self.refine or not self.padding or found in (extent.value, by.value) else 1)
         if self.an.prove_equal(tir.floormod(by, extent), 0):
             return extent
         return by if self.an.prove_equal(tir.floormod(extent, by), 0) else ONE

@@ -10,6 +10,7 @@ block is multiplied while the next is loaded.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ import numpy as np
 from ...intrinsics.chips import ATTRIBUTE, of_target
 from ...ir import tir
 from ...ir.annotations import IMPORT_C
+from ...ir.errors import ScheduleError
 from ...lower.engines import COPIES
 from ...schedule.schedule import Schedule
 from ...target import Target
@@ -159,7 +161,8 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: TileProduct, prolog
     names = {*prologue, sch.get(copy).name, sch.get(sums).name}
     for info in blocks_of(sch.func):
         if info.name in names:
-            schedule_spatial(sch, info, target)
+            with suppress(ScheduleError):  # one thread does what cannot be shown to be independent, such as what rows of pictures become of rows of tiles
+                schedule_spatial(sch, info, target)
     return Applied(sch, {position: mapping}, choice, {IMPORT_C: (chip.source,), ATTRIBUTE: chip.facts()})
 
 
