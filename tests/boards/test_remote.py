@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -142,3 +146,26 @@ def test_a_program_that_dies_on_a_board_or_never_ends(tmp_path, monkeypatch, end
             return
         time.sleep(0.01)
     raise AssertionError("the program goes on")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_goes_on_where_this_process_is_ended_midway(tmp_path, monkeypatch, number):
+    """The program on the board and its folder go with the connection, which ends with this process."""
+    board, folder, running = tmp_path / "board", tmp_path / "folder", tmp_path / "number"
+    board.mkdir(), folder.mkdir()
+    stand_ins(tmp_path, board, monkeypatch, "setsid -w sh -c")
+    (folder / "program").write_text(f"#!/bin/sh\necho $$ > {running}\nexec sleep 60\n")
+    (folder / "program").chmod(stat.S_IRWXU)
+    text = f"from pathlib import Path\nfrom roundel.boards import Board\nBoard.of('ssh://pi@board').run(Path({str(folder)!r}), 'program', [], 60)"
+    with subprocess.Popen([sys.executable, "-c", text]) as process:
+        wait_for(lambda: running.exists() and running.read_text().strip())
+        process.send_signal(number)
+    wait_for(lambda: not list(board.iterdir()) and not Path(f"/proc/{running.read_text().strip()}").exists())
+
+
+def wait_for(happens):
+    """Look again and again, for ten seconds at most."""
+    end = time.monotonic() + 10
+    while not happens():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..ir.dataclass import dataclass
@@ -17,6 +17,11 @@ from ..ir.errors import CallError, OptionError
 
 _SSH = "ssh://"
 _NUMBER, _CLEANING = "process.number", 30.0  # the file in which the program's process is told; seconds for removing what is left
+_WATCHED = ("cd {place} && {{ exec 3<&0; {called} < /dev/null 3<&- & echo $! > {number}; "
+            "{{ cat <&3 > /dev/null; kill -9 $(cat {number}); rm -rf {place}; }} > /dev/null 2>&1 & watcher=$!; "
+            "wait $(cat {number}); status=$?; kill -9 $watcher; exit $status; }}")
+"""How a board runs a program: until that ends, or the connection does, by which the program and its folder go too."""
+_CANNOT_EXECUTE = 126  # what shells end with then
 _QUIET = ("-o", "BatchMode=yes")  # ssh asks nobody for a password
 
 
@@ -74,8 +79,10 @@ class Board:
             raise CallError(f"{self.host} made no folder for the program", why=f"it said {place[:200]!r}")
         try:
             self._copy([str(p) for p in sorted(folder.iterdir())], f"{self.host}:{place}/", timeout)
-            called = shlex.join([*self.prefix, "./" + program, *arguments])
-            self._finish([*self._ssh(), f"cd {shlex.quote(place)} && {{ {limit}{called} & echo $! > {_NUMBER}; wait $!; }}"], timeout)
+            called = limit + shlex.join([*self.prefix, "./" + program, *arguments])
+            input_, held = os.pipe()  # whose end the board sees when this process is gone, however it ended
+            with _closing(input_, held):
+                self._finish([*self._ssh(), _WATCHED.format(place=shlex.quote(place), called=called, number=_NUMBER)], timeout, input_=input_)
             self._copy([f"{self.host}:{place}/*.out"], str(folder), timeout)
         finally:
             self._clean(place)
@@ -93,9 +100,9 @@ class Board:
     def _copy(self, sources: Sequence[str], to: str, timeout: float) -> None:
         self._finish(["scp", *_QUIET, "-q", "-P", str(self.port), *sources, to], timeout)
 
-    def _finish(self, command: Sequence[str], timeout: float, folder: Path | None = None) -> str:
+    def _finish(self, command: Sequence[str], timeout: float, folder: Path | None = None, input_: int = subprocess.DEVNULL) -> str:
         """What a command prints; the command and all that it started are ended after ``timeout`` seconds."""
-        with subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        with subprocess.Popen(command, cwd=folder, stdin=input_, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                               errors="replace", start_new_session=True) as process:
             try:
                 out, said = process.communicate(timeout=timeout)
@@ -112,6 +119,15 @@ class Board:
 
     def __str__(self) -> str:
         return f"{_SSH}{self.host}" if self.host else shlex.join(self.prefix) or "this machine"
+
+
+@contextlib.contextmanager
+def _closing(*files: int) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        for file in files:
+            os.close(file)
 
 
 def _found(command: str) -> None:
@@ -134,5 +150,7 @@ def _signal(status: int) -> str:
 
 
 def _hint(status: int) -> str | None:
+    if status == _CANNOT_EXECUTE:
+        return "if the program is for another kind of machine, name the board's (`--target`; `roundel targets` lists them)"
     illegal = status in (-signal.SIGILL, 128 + signal.SIGILL)
     return "the machine has not all the instructions of the target: name a smaller one, or tell the emulator (-cpu max)" if illegal else None

@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+
+_ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+"""Signals that ask the command to end: what it has made elsewhere is removed first, such as a program on a board."""
 
 
 def main() -> None:
@@ -18,6 +22,9 @@ def main() -> None:
     from ..ir.escape import markup
     from .app import app
 
+    for ends in _ENDS:
+        if signal.getsignal(ends) is signal.SIG_DFL:  # nohup has one of them ignored
+            signal.signal(ends, lambda number, _: sys.exit(128 + number))
     try:
         status = app(standalone_mode=False, prog_name="roundel")
     except BrokenPipeError:
