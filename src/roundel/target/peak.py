@@ -26,7 +26,7 @@ _ROUND_BYTES = 16 << 20  # that a round reads at least, so that it takes less th
 LEAST_ROUNDS = 4
 LEAST_SECONDS = 0.02
 AGREED = 1.02  # of the best round's time at most that the next best takes, where they agree
-ALIKE = 1.05   # ... of the first quarter's last that the last of three quarters takes, where the middle half agrees
+ALIKE = 1.08   # ... of the first quarter's last that the last of three quarters takes, where the middle half agrees
 WHOLE = 1.02  # of a round's CPU time at most that it lasts, where nothing interrupted it
 
 

@@ -31,7 +31,7 @@ SECONDS = 1.5
 STEP = 1.1           # from one value of a rate to the next
 SAME = 1.18         # a new figure that is no farther from the one before is the same
 LARGEST = 256 << 20 # bytes that are read from memory
-MOST_PASSES = 5     # over all figures, until one finds nothing that is better: others come and go
+MOST_PASSES = 5     # until one finds nothing that is better: others come and go
 BETTER = 1.06       # times as much
 BUSY = 1.5          # threads that want to run, for each core, of a machine that is not measured
 OTHERS = 0.15       # of the processors taken by others, while figures were measured that are not kept unless they were asked for
@@ -239,15 +239,13 @@ def measure(table: Target, seconds: float = SECONDS) -> Profile:
     works |= {"l2_stored_gbs": partial(written, table.l2_bytes // 2), "dram_stored_gbs": partial(written, large.nbytes)}
     loops = {name: make() for name, make in works.items()}
     figures = dict.fromkeys(loops, 0.0)
-    typical: dict[str, list[float]] = {name: [] for name in loops if name.startswith(SHARED)}
-    for _ in range(MOST_PASSES):
-        found = {name: _rate(name, loop, left(0.06)) for name, loop in loops.items()}
-        better = any(found[name] > BETTER * figures[name] for name in found if name not in typical)
-        for name, values in typical.items():
-            values.append(found[name])
-        figures = {name: median(typical[name]) if name in typical else max(found[name], figures[name]) for name in found}
+    for _ in range(MOST_PASSES):  # over what a core has for itself
+        found = {name: peak.best_rate(loop, left(0.06)) for name, loop in loops.items() if not name.startswith(SHARED)}
+        better = any(found[name] > BETTER * figures[name] for name in found)
+        figures |= {name: max(found[name], figures[name]) for name in found}
         if not better:
             break
+    figures |= {name: peak.typical_rate(loop, left(0.06)) for name, loop in loops.items() if name.startswith(SHARED)}
     doubted = []
     for name, value in figures.items():
         if not plausible(name, value, table):
