@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pairs of products of 16-bit integers summed in 32 bits (WebAssembly's 128-bit vectors: i32x4.dot_i16x8_s), and of bytes that are widened before.
 
-The relaxed instruction for bytes (i32x4.relaxed_dot_i8x16_i7x16_add_s) is left out: what it gives for operands of eight bits differs between engines.
+The relaxed instruction for bytes (i32x4.relaxed_dot_i8x16_i7x16_add_s) is left out. What it gives is the same in all engines where its second operand is from
+0 to 127, and differs between them elsewhere. Data of 8 bits would have to be split, x = 2 (x >> 1) + (x & 1), into two such operands, and engines without dot
+products of bytes make three instructions of each (pmaddubsw, pmaddwd, paddd): six for 16 products, where two of those here and their additions are four.
+Weights of 8 bits do not fit. Those that a quantiser limited to 7 bits (-64 to 63) would, with 64 added, a sum of the data for each row taken away again, and
+the values of constants as a condition of an instruction, which no other one has; then it is three for four.
 """
 
 from __future__ import annotations
