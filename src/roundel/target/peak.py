@@ -24,6 +24,7 @@ _TYPES = {"float32": ("float", 4, "f32"), "float64": ("double", 8, "f64")}
 _UNROLL = 8  # vectors per step of the reading loop, additions per step of the chain
 _ROUND_BYTES = 16 << 20  # that a round reads at least, so that it takes less than a time slice
 LEAST_ROUNDS = 4
+MANY_ROUNDS = 9
 LEAST_SECONDS = 0.02
 AGREED = 1.02  # of the best round's time at most that the next best takes, where they agree
 ALIKE = 1.08   # ... of the first quarter's last that the last of three quarters takes, where the middle half agrees
@@ -217,10 +218,14 @@ def best_rate(work: Work, seconds: float) -> float:
 
 
 def typical_rate(work: Work, seconds: float) -> float:
-    """The rate in G/s of the middle one of short rounds: of so many ``seconds``, or of fewer once the middle half of them agrees. It is that of caches and of
-    memory that others use too: what they take of it is part of the machine that a program will find."""
-    times = _rounds(work, seconds, lambda whole: len(whole) >= LEAST_ROUNDS and whole[len(whole) * 3 // 4] <= ALIKE * whole[len(whole) // 4])
-    return work[0] / median(times) * 1e-9
+    """The rate in G/s of the middle one of short rounds: of so many ``seconds``, or of fewer once the middle half of them agrees or there are many. It is that
+    of caches and of memory that others use too: what they take of it is part of the machine that a program will find."""
+
+    def is_enough(whole: list[float]) -> bool:
+        n = len(whole)
+        return n >= MANY_ROUNDS or (n >= LEAST_ROUNDS and whole[n * 3 // 4] <= ALIKE * whole[n // 4])
+
+    return work[0] / median(_rounds(work, seconds, is_enough)) * 1e-9
 
 
 def _rounds(work: Work, seconds: float, is_enough: Callable[[list[float]], bool]) -> list[float]:
