@@ -10,9 +10,9 @@ import pytest
 
 from roundel.build.inspect import inspect
 from roundel.driver import LOWER, OPTIMIZE, build_module, prepare
-from roundel.graph.algorithms.integer_products import integer_products, quantised_products
+from roundel.graph.algorithms.integer_products import _Products, integer_products, quantised_products
 from roundel.interp import interpret
-from roundel.ir import Var, graph
+from roundel.ir import IRModule, Var, graph
 from roundel.ir.dtype import INT64
 from roundel.ops import make
 from roundel.passes import run
@@ -343,3 +343,9 @@ def test_sums_that_floats_do_not_hold_are_made_of_parts(product):
     made = integer_products(mod.replace(attrs=mod.attrs | {"target": Target("cortex-a53")}))
     assert calls(made).count(product) == 2
     same_results(mod, made, np.full(shape, 255, np.uint8) - (np.arange(depth, dtype=np.uint8) % 3).reshape(-1, *(1 for _ in shape[2:])), rtol=0, atol=0)
+
+
+def test_many_columns_that_fill_no_half_of_a_vector_are_filled_up():
+    missing = lambda cpu, n: _Products(IRModule({}), Target(cpu))._columns_missing(n, "uint8")
+    assert [missing("znver4", n) for n in (764, 1000, 60, 1001)] == [4, 0, 0, 7]
+    assert missing("neoverse-v1", 764) == 0
