@@ -331,7 +331,8 @@ def on_all_cores(make: Callable[[], Work], cores: int, seconds: float = 0.3, cho
             run()
             return start, time.perf_counter()
 
-        end, times = time.perf_counter() + seconds, []
+        times: list[float] = []
+        end = time.perf_counter() + seconds
         while not times or time.perf_counter() < end:
             starts, ends = zip(*threads.map(timed, [run for _, run in works]), strict=True)
             times.append(max(ends) - min(starts))
