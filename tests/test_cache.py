@@ -69,6 +69,20 @@ def test_a_kept_model_is_saved_after_its_entry_is_gone(root, tmp_path, becomes):
         np.testing.assert_array_equal(rd.load(model.save(tmp_path / f"saved{number}.so", side_file=bool(number)))(X)[0], 192)
 
 
+@pytest.mark.parametrize("target", ["cortex-a72", "rv64gc", ["armv8-a", "armv8.2-a"]])
+def test_a_model_for_another_machine_is_compiled_once(root, tmp_path, monkeypatch, target):
+    path = write(tmp_path / "m.onnx", 3)
+    first = rd.compile(path, target=target)
+    file = first.save(tmp_path / "m.so").read_bytes()
+    monkeypatch.setattr("roundel.driver.compile_module", None)
+    monkeypatch.setattr("roundel.driver.compile_levels", None)
+    again = rd.compile(path, target=target)
+    assert (again.inputs, again.metadata, again.weights_nbytes) == (first.inputs, first.metadata, first.weights_nbytes)
+    assert again.save(tmp_path / "m.so").read_bytes() == file
+    with pytest.raises(rd.RoundelError, match=r"compiled for another machine\nit is for (aarch64|riscv64)"):
+        again(X)
+
+
 def test_a_kept_file_that_is_written_to_is_not_saved(root, tmp_path):
     model = rd.compile(write(tmp_path / "m.onnx", 3))
     parts = entry_of(root) / "model.parts"

@@ -273,8 +273,8 @@ def _files(model: Any) -> ModelFiles | None:
 
 
 def _kept_model(entry: Entry, threads: int | None) -> Model:
-    """A model of the cache, saved from there too: whatever becomes of the entry, it stays open."""
-    from .runtime import Model
+    """A model of the cache, saved from there too: whatever becomes of the entry, it stays open. One for another CPU can only be saved."""
+    from .runtime import ForeignModel, Model
 
     def save(out: Path, **how: Any) -> Path:
         from .build.bare_metal import is_no_board
@@ -284,7 +284,13 @@ def _kept_model(entry: Entry, threads: int | None) -> Model:
             raise is_no_board("this machine")
         return link_again(entry, out, **how)
 
-    return Model(load(entry.path / "model.so", threads=threads).executable, saver=save)
+    try:
+        return Model(load(entry.path / "model.so", threads=threads).executable, saver=save)
+    except MachineError as error:
+        from .build.kept import described
+
+        info, notes, nbytes = described(entry)
+        return ForeignModel(info, notes, save, f"it {error.what.removeprefix('model.so ')}", nbytes)
 
 
 def _is_large(files: ModelFiles) -> bool:

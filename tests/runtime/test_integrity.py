@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from roundel.build.link import link
-from roundel.ir.errors import BuildError, ModelError, OptionError
+from roundel.ir.errors import BuildError, MachineError, ModelError, OptionError
 from roundel.runtime import load, load_executable, toolchain
 from roundel.runtime.integrity import SMALL, SavedFile, check_file
 from runtime.native_module import WEIGHT, compile_module
@@ -148,7 +148,7 @@ def test_a_c_program_refuses_a_pipe_and_a_file_of_another_size(code, tmp_path):
 def test_another_machine_is_named(code, tmp_path, monkeypatch):
     path = save(code, tmp_path / "m.so")
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
-    with pytest.raises(ModelError, match=r"is for \w+, this machine is riscv64"):
+    with pytest.raises(MachineError, match=r"is for \w+, this machine is riscv64"):
         load(path)
     check_file(path)
 

@@ -31,14 +31,14 @@ def keep(built: Built, folder: Path) -> None:
     built.save(folder / "model.so", side_file=True)
     with zipfile.ZipFile(folder / "model.parts", "w") as parts:
         parts.writestr(_FACTS, json.dumps({"functions": [f.info.to_json() for f in built.functions], "nbytes": built.nbytes, "levels": built.levels,
-                                                "target": None if built.target is None else str(built.target)}))
+                                                "target": None if built.target is None else str(built.target), "metadata": built.metadata}))
         for index, content in enumerate(built.objects):
             parts.writestr(f"{index}.o", content)
 
 
 def link_again(entry: Entry, out: str | Path, *, header: bool = False, **options: Any) -> Path:
     """Link what ``keep`` wrote for the target that it was compiled for; ``header`` and ``options`` are those of ``Built.save``. Raises BuildError, OSError."""
-    with zipfile.ZipFile(io.BytesIO(_content(entry, "model.parts", 0, entry.size("model.parts")))) as parts:
+    with _parts(entry) as parts:
         facts = json.loads(parts.read(_FACTS))
         objects = [parts.read(name) for name in parts.namelist() if name != _FACTS]
     weights = _weights(entry, facts["nbytes"]) if facts["nbytes"] else None
@@ -46,6 +46,17 @@ def link_again(entry: Entry, out: str | Path, *, header: bool = False, **options
     target = Target(facts["target"]) if facts.get("target") else None
     return link(objects, weights, out, target, functions=[i.name for i in infos], header=infos if header else (),
                 levels=facts["levels"], **options)
+
+
+def described(entry: Entry) -> tuple[FunctionInfo, dict[str, Any], int]:
+    """The function that a model runs, its metadata, and the bytes of its weights, of what ``keep`` wrote. Raises BuildError, OSError."""
+    with _parts(entry) as parts:
+        facts = json.loads(parts.read(_FACTS))
+    return FunctionInfo.from_json(facts["functions"][0]), facts["metadata"], facts["nbytes"]
+
+
+def _parts(entry: Entry) -> zipfile.ZipFile:
+    return zipfile.ZipFile(io.BytesIO(_content(entry, "model.parts", 0, entry.size("model.parts"))))
 
 
 def _weights(entry: Entry, nbytes: int) -> Pieces:

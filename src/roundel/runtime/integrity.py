@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ir.dataclass import dataclass
-from ..ir.errors import ModelError
+from ..ir.errors import MachineError, ModelError
 from ..ir.processors import OF_ELF, this_family
 from . import metadata
 from .metadata import FunctionInfo
@@ -181,10 +181,10 @@ class SavedFile:
         return {}, {}
 
     def check_machine(self) -> None:
-        """Raises ModelError for code of another processor family."""
+        """Raises MachineError for code of another processor family."""
         here = this_family()
         if self.machine != here:
-            raise ModelError(f"{self.path.name} is for {self.machine}, this machine is {here}", hint="compile it for this machine, or load it there")
+            raise MachineError(f"{self.path.name} is for {self.machine}, this machine is {here}", hint="compile it for this machine, or load it there")
 
     def small_weights(self) -> bytes | None:
         """Weights of up to 4 MiB, which were compared; None for larger ones, which are to be mapped."""

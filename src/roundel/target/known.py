@@ -6,7 +6,6 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-import subprocess
 import sys
 from collections.abc import Collection, Iterable
 
@@ -40,6 +39,8 @@ def check_processor(triple: str, cpu: str, features: str = "") -> None:
 
 
 def _answer(triple: str, cpu: str, features: str) -> str:
+    import subprocess  # which kept models are loaded without
+
     return subprocess.run([sys.executable, "-c", _ASK, triple, cpu, features], capture_output=True, text=True, check=False).stderr
 
 
