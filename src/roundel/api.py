@@ -290,7 +290,7 @@ def _kept_model(entry: Entry, threads: int | None) -> Model:
         from .build.kept import described
 
         info, notes, nbytes = described(entry)
-        return ForeignModel(info, notes, save, f"it {error.what.removeprefix('model.so ')}", nbytes)
+        return ForeignModel(info, notes, save, error.why or f"it {error.what.removeprefix('model.so ')}", nbytes)
 
 
 def _is_large(files: ModelFiles) -> bool:
