@@ -162,7 +162,16 @@ def quantised():
     return onnx_model(nodes, {"x": ("float32", [1, 3, 16, 16])}, {"y": ("float32", [1, 8, 16, 16])}, scale | weights, opset=13), [x]
 
 
-MODELS = {f.__name__: f for f in (convolutions, attention, dense, integers, branches, quantised)}
+def recurrent():
+    """A recurrent layer in both directions, of a batch and a number of steps that the call tells."""
+    rng = np.random.default_rng(6)
+    weights = {k: rng.standard_normal((2, 30, n)).astype("f") / 4 for k, n in (("w", 6), ("r", 10))}
+    nodes = [helper.make_node("GRU", ["x", "w", "r"], ["y"], hidden_size=10, direction="bidirectional")]
+    x = rng.standard_normal((7, 2, 6)).astype("f")
+    return onnx_model(nodes, {"x": ("float32", ["steps", "batch", 6])}, {"y": ("float32", ["steps", 2, "batch", 10])}, weights), [x]
+
+
+MODELS = {f.__name__: f for f in (convolutions, attention, dense, integers, branches, quantised, recurrent)}
 
 
 def run_in_c(model: rd.Model, inputs, outputs, folder: Path, compiler=("gcc",), options=(*STRICT, "-O0", *SANITIZED), **saved):

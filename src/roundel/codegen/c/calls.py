@@ -12,7 +12,7 @@ from ..expand.math import COMPOSED, EXPANSIONS, expand_call
 from ..storage import element_bytes, is_packed
 from ..writes import writes
 from . import instructions, prelude, vectors
-from .expressions import base, neighbours, offset, place, reinterpreted
+from .expressions import base, both, neighbours, offset, place, reinterpreted
 from .types import c_type, storage_float
 from .writer import CALLS, EXPR, Writer
 
@@ -184,7 +184,8 @@ def _undef(w: Writer, e: tir.Call) -> str:
 @writes(CALLS, "bitwise_and", "bitwise_or", "bitwise_xor")
 def _bitwise(w: Writer, e: tir.Call) -> str:
     sign = {"and": "&", "or": "|", "xor": "^"}[e.op.removeprefix("bitwise_")]
-    return f"({c_type(e.dtype)})({w.value(e.args[0])} {sign} {w.value(e.args[1])})"
+    a, b = w.value(e.args[0]), w.value(e.args[1])
+    return f"({c_type(e.dtype)}){both(sign, a, b) if e.dtype.is_bool else f'({a} {sign} {b})'}"
 
 
 @writes(CALLS, "bitwise_not")

@@ -21,6 +21,11 @@ _RING = {tir.Add: ("add", "+"), tir.Sub: ("sub", "-"), tir.Mul: ("mul", "*")}
 _COMPARE = {tir.EQ: "==", tir.NE: "!=", tir.LT: "<", tir.LE: "<=", tir.GT: ">", tir.GE: ">="}
 
 
+def both(sign: str, a: str, b: str) -> str:
+    """A bitwise operation on truth values, one of them as a number: for two conditions, Clang warns that a logical operation may be meant."""
+    return f"((int){a} {sign} {b})"
+
+
 def _wide_operand(w: Writer, e: Any, operand: tir.Expr) -> tir.Expr:
     """An operand in float32; a product that may contract keeps its unrounded value."""
     if w.contract and type(operand) is tir.Mul and type(e) in (tir.Add, tir.Sub):
@@ -36,7 +41,7 @@ def _ring(w: Writer, e: Any) -> str:
     if e.dtype.is_float:
         return (_multiply_add(w, e) if w.contract else None) or f"({w.value(e.a)} {sign} {w.value(e.b)})"
     if e.dtype.is_bool:
-        return f"({w.value(e.a)} {({'add': '|', 'sub': '^', 'mul': '&'})[name]} {w.value(e.b)})"
+        return both({"add": "|", "sub": "^", "mul": "&"}[name], w.value(e.a), w.value(e.b))
     if e.is_index and e.dtype.bits >= 32:
         wide = "(int64_t)" if e.dtype.element is INT64 and _is_int(e.a) and _is_int(e.b) else ""
         return f"({wide}{w.value(e.a)} {sign} {w.value(e.b)})"
@@ -114,7 +119,7 @@ def _extreme(w: Writer, e: Any) -> str:
 
 @writes(EXPR, tir.And, tir.Or)
 def _logic(w: Writer, e: Any) -> str:
-    return f"({w.value(e.a)} {'&' if type(e) is tir.And else '|'} {w.value(e.b)})"
+    return both("&" if type(e) is tir.And else "|", w.value(e.a), w.value(e.b))
 
 
 @writes(EXPR, tir.Not)
