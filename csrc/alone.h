@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runtime of a model that is one file of C99: one thread, memory that the program has from the start, no functions of the system but memcpy,
  * memset and those of math.h. What generated code calls is here, and what roundel.h's entry points do: checks of tensors, sizes, the call.
- * RD_MEMORY_BYTES, RD_MOST_SYMBOLS, RD_MOST_DIMS, RD_MOST_PARAMS and RD_MOST_CONSTANTS are those of the model. */
+ * RD_MEMORY_BYTES, RD_MOST_SYMBOLS, RD_MOST_DIMS, RD_MOST_PARAMS and RD_MOST_CONSTANTS are those of the model, and RD_TOO_SMALL says that its
+ * memory is, and what to change. */
 
 #define RD_UNSOLVED INT64_MIN
 #define RD_MOST_ELEMENTS (SIZE_MAX / 32) /* of a tensor */
@@ -40,6 +41,13 @@ RD_INLINE void rd_append_number(size_t *length, int64_t value) {
   } while (part[0] | part[1] | part[2] | part[3]);
   if (value < 0) rd_append(length, "-");
   rd_append(length, digits + k);
+}
+
+RD_INLINE void rd_append_both(size_t *length, int64_t have, int64_t want) {
+  rd_append(length, ": ");
+  rd_append_number(length, have);
+  rd_append(length, ", expected ");
+  rd_append_number(length, want);
 }
 
 RD_INLINE int32_t rd_failed(RdContext *ctx, int32_t status) {
@@ -88,7 +96,7 @@ RD_INLINE void *rd_heap_alloc(RdContext *ctx, int64_t nbytes) {
   const int64_t size = nbytes < 0 || nbytes > (int64_t)RD_MEMORY_BYTES ? (int64_t)RD_MEMORY_BYTES + 1 : (nbytes + 63) / 64 * 64 + 64;
   unsigned char *place = rd_memory_start() + rd_used;
   if (size > (int64_t)RD_MEMORY_BYTES - rd_used) {
-    (void)rd_fail(ctx, "the memory that this model was given is too small");
+    (void)rd_fail(ctx, RD_TOO_SMALL);
     ctx->status = RD_MEMORY_ERROR;
     return 0;
   }
@@ -113,6 +121,14 @@ RD_INLINE int rd_refused(const char *why) {
   return RD_VALUE_ERROR;
 }
 
+RD_INLINE int rd_too_small(int64_t needed) {
+  size_t length = 0;
+  rd_message[0] = 0;
+  rd_append(&length, RD_TOO_SMALL);
+  rd_append_both(&length, RD_MEMORY_BYTES, needed);
+  return RD_MEMORY_ERROR;
+}
+
 /* The CRC-32 of memory, as zlib has it, four bits at a time: a table for eight takes a kilobyte of flash. */
 RD_INLINE uint32_t rd_crc32(const unsigned char *at, size_t nbytes) {
   static const uint32_t table[16] = {0, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u, 0x4db26158u, 0x5005713cu,
@@ -135,12 +151,7 @@ RD_INLINE int rd_bad(const RdFunction *f, int32_t index, const char *what, int64
   rd_append(&length, f->params[index].name);
   rd_append(&length, "') ");
   rd_append(&length, what);
-  if (want != RD_UNSOLVED) {
-    rd_append(&length, ": ");
-    rd_append_number(&length, have);
-    rd_append(&length, ", expected ");
-    rd_append_number(&length, want);
-  }
+  if (want != RD_UNSOLVED) rd_append_both(&length, have, want);
   return status;
 }
 
@@ -247,7 +258,7 @@ RD_INLINE int rd_call(const RdFunction *f, const unsigned char *weights, const D
   rd_used = 0;
   context.arena = rd_memory_start();
   context.constants = constants;
-  if (arena < 0 || arena > (int64_t)RD_MEMORY_BYTES) return rd_bad(f, 0, "needs more memory than the model was given, in bytes", RD_MEMORY_BYTES, arena, RD_MEMORY_ERROR);
+  if (arena < 0 || arena > (int64_t)RD_MEMORY_BYTES) return rd_too_small(arena);
   rd_used = (arena + 63) / 64 * 64;
   if (rd_used > (int64_t)RD_MEMORY_BYTES) rd_used = RD_MEMORY_BYTES;
   for (int32_t k = 0; k < f->num_constants; k++) constants[k] = weights + f->constants[k].offset;

@@ -3,6 +3,7 @@
 refuse what does not fit."""
 
 import ctypes
+import re
 import shutil
 import subprocess
 
@@ -68,14 +69,18 @@ def tensor(array, keep):
                     shape=ctypes.addressof(shape), strides=None, byte_offset=0)
 
 
+def opened_at(path):
+    library = ctypes.CDLL(str(path))
+    library.net_last_error.restype = ctypes.c_char_p
+    return library
+
+
 @pytest.fixture(scope="module")
 def opened(tmp_path_factory):
     folder = tmp_path_factory.mktemp("opened")
     rd.compile(convolutions()[0], target="c").save(folder / "net.c")
     subprocess.run(["gcc", *STRICT, "-O1", "-shared", "-fPIC", "net.c", "-lm", "-o", "net.so"], cwd=folder, check=True, timeout=120)
-    library = ctypes.CDLL(str(folder / "net.so"))
-    library.net_last_error.restype = ctypes.c_char_p
-    return library
+    return opened_at(folder / "net.so")
 
 
 def call(library, x, y):
@@ -143,10 +148,12 @@ def test_too_little_memory_is_an_error_where_sizes_are_those_of_the_call(tmp_pat
     failed = subprocess.run(["gcc", *STRICT, "-O0", "-c", "net.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "how much memory the model needs depends on its inputs: compile with -DNET_MEMORY_BYTES=..." in failed.stderr
     subprocess.run(["gcc", *STRICT, "-O0", "-DNET_MEMORY_BYTES=256", "-shared", "-fPIC", "net.c", "-lm", "-o", "net.so"], cwd=tmp_path, check=True, timeout=120)
-    library = ctypes.CDLL(str(tmp_path / "net.so"))
-    library.net_last_error.restype = ctypes.c_char_p
-    status, message = call(library, inputs[0], np.zeros_like(inputs[0]))
-    assert status == 4 and "memory" in message
+    status, message = call(opened_at(tmp_path / "net.so"), inputs[0], np.zeros_like(inputs[0]))
+    told = re.fullmatch(r"the memory in bytes that the model was given, NET_MEMORY_BYTES, is too small: 256, expected (\d+)", message)
+    assert status == 4 and told, message
+    enough = f"-DNET_MEMORY_BYTES={told[1]}"
+    subprocess.run(["gcc", *STRICT, "-O0", enough, "-shared", "-fPIC", "net.c", "-lm", "-o", "more.so"], cwd=tmp_path, check=True, timeout=120)
+    assert call(opened_at(tmp_path / "more.so"), inputs[0], np.zeros_like(inputs[0]))[0] == 0
 
 
 def test_what_c_source_has_no_place_for_is_refused(tmp_path):

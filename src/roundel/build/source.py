@@ -143,6 +143,8 @@ def _limits(name: str, functions: Sequence[Interface], needed: int | None) -> st
     variable = f"{name.upper()}_MEMORY_BYTES"
     given = (f"#ifndef {variable}\n#error \"how much memory the model needs depends on its inputs: compile with -D{variable}=...\"\n"
              f"#define {variable} 64\n#endif\n#define RD_MEMORY_BYTES {variable}\n") if needed is None else f"#define RD_MEMORY_BYTES {needed}\n"
+    told = f", {variable}," if needed is None else ""
+    given += f'#define RD_TOO_SMALL "the memory in bytes that the model was given{told} is too small"\n'
     return given + "".join(f"#define RD_MOST_{k} {v}\n" for k, v in most.items())
 
 
