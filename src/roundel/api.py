@@ -383,7 +383,8 @@ def quantize(model: Any, data: Any = None, example_inputs: Sequence[Any] | None 
         model = rd.compile(small)
         small.save("model.int8.onnx")      # for other tools, where the model was ONNX
 
-    - ``model``, ``example_inputs``, ``dynamic``: as of `compile`.
+    - ``model``, ``example_inputs``, ``dynamic``: as of `compile`. Of a ``torch.nn.Module``, the first
+      of ``data`` is its example unless one is given.
     - ``data``: calibration data, some inputs of the kind that the model will see: an iterable of
       mappings from input names to arrays, of sequences of arrays, or of arrays where the model
       has one input.
@@ -405,13 +406,15 @@ def quantize(model: Any, data: Any = None, example_inputs: Sequence[Any] | None 
     together or leave nothing to quantise, CallError for data that does not fit the inputs, and what
     `import_model` raises.
     """
-    from .quantizer import Settings
+    from .quantizer import Settings, example_of
     from .quantizer import quantize as quantized
 
     settings = Settings(mode or ("dynamic" if data is None else "static"), bits, group, symmetric, per_channel, ranges, percentile,
                         (exclude,) if isinstance(exclude, str) else tuple(exclude))
     is_onnx = isinstance(model, bytes | bytearray) or type(model).__module__.split(".")[0] == "onnx"
     is_onnx |= isinstance(model, str | Path) and Path(model).suffix != ".gguf"
+    if example_inputs is None and data is not None and hasattr(model, "forward"):
+        example_inputs, data = example_of(data)
     return quantized(import_model(model, example_inputs, dynamic=dynamic), data, settings=settings, source=model if is_onnx else None)
 
 

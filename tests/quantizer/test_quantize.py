@@ -86,6 +86,11 @@ def test_a_torch_module_and_what_is_left_out():
     module = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(392, 6)).eval()
     found = rd.quantize(module, [d["x"] for d in DATA], (torch.zeros(2, 3, 9, 9),), exclude="conv")
     assert len(found.layers) == 1 and found.layers[0].op in ("matmul", "linear")
+    for data in ([d["x"] for d in DATA], (torch.from_numpy(d["x"]) for d in DATA), [(d["x"],) for d in DATA]):  # the first is the example
+        again = rd.quantize(module, data, exclude="conv", dynamic=({0: torch.export.Dim("batch")},))
+        assert str(again) == str(found)
+    with pytest.raises(ModelError, match="needs example inputs"):
+        rd.quantize(module)
     with torch.no_grad():
         want = module(torch.from_numpy(X)).numpy()
     np.testing.assert_allclose(rd.compile(found)(X), want, atol=0.03 * np.abs(want).max())

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
+from .calibrate import example_of
 from .quantize import LayerReport, Quantized, quantize
 from .settings import Settings
 
-__all__ = ["LayerReport", "Quantized", "Settings", "quantize"]
+__all__ = ["LayerReport", "Quantized", "Settings", "example_of", "quantize"]

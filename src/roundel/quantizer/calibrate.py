@@ -8,6 +8,7 @@ numbers, are counted outside.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,18 @@ def samples(data: Iterable[Any], mod: IRModule) -> list[list[np.ndarray]]:
     if not out:
         raise CallError("there is no calibration data", hint="static quantisation needs some inputs of the kind that the model will see")
     return out
+
+
+def example_of(data: Iterable[Any]) -> tuple[tuple[Any, ...] | None, Iterable[Any]]:
+    """The first of calibration data as example inputs of a PyTorch module (None where there is none, or it is given by name), and all of the data."""
+    import torch
+
+    rest = iter(data)
+    first = list(islice(rest, 1))
+    whole = chain(first, rest)
+    if not first or isinstance(first[0], Mapping):
+        return None, whole
+    return tuple(map(torch.as_tensor, first[0] if isinstance(first[0], tuple | list) else first)), whole
 
 
 class _Seen(Rewritten):

@@ -202,10 +202,13 @@ class BoundFunction:
         return results[0] if self._first else nesting.assemble(self.info.result, results)
 
     def _one_by_one(self, args: tuple) -> tuple:
-        """Arguments that are given in tuples and lists, as modules of PyTorch take them. Raises CallError where that does not give as many as are taken."""
+        """Arguments that are given in tuples, lists and dictionaries, as modules of PyTorch take them, or all by name in one. Raises CallError where that does
+        not give as many as are taken."""
         count = len(self.info.arguments) - self._returns
-        if self._flat and len(leaves := tuple(nesting.leaves(args))) == count:
-            return leaves
+        if len(args) == 1 and isinstance(args[0], dict) and set(args[0]) == set(self.argument_names):
+            return tuple(args[0][n] for n in self.argument_names)
+        if self._flat and len(leaves := nesting.leaves(args, self.argument_names)) == count:
+            return tuple(leaves)
         wanted = f"{count} argument{'s' if count != 1 else ''} ({', '.join(self.argument_names)})"
         writes = ", ".join(t.name for t in self.info.outputs) if self.info.kind != "graph" and not self._returns else ""
         hint = f"a tensor program takes arrays for what it writes too: {writes}" if writes and len(args) < count else ""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments in tuples and lists, and results in tuples: their tensors in a row, and back."""
+"""Arguments in tuples, lists and dictionaries, and results in tuples: their tensors in a row, and back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,27 @@ def flatten(templates: Sequence[Template], values: Sequence[Any], count: int) ->
     return flat
 
 
-def leaves(values: Sequence[Any]) -> Iterator[Any]:
-    """What lies in nested tuples and lists of arrays. A list of numbers is an array itself."""
+def leaves(values: Iterable[Any], names: Sequence[str]) -> list[Any]:
+    """The arrays in nested tuples, lists and dictionaries, in a row. A list of numbers is an array itself. What a dictionary has comes in the order of the
+    inputs that are named after its keys; ``names`` are those of the inputs from here on."""
+    found: list[Any] = []
     for value in values:
-        nested = tuple(leaves(value)) if isinstance(value, tuple | list) else ()
-        yield from nested if nested and all(hasattr(v, "shape") for v in nested) else (value,)
+        rest = names[len(found) :]
+        inner = _in_order(value, rest) if isinstance(value, Mapping) else value if isinstance(value, tuple | list) else ()
+        nested = leaves(inner, rest)
+        found += nested if nested and all(hasattr(v, "shape") for v in nested) else [value]
+    return found
+
+
+def _in_order(given: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
+    """The values of a dictionary: first of the key after which the first name is called. Long keys choose first, as ``a_b`` is no name after ``b`` then."""
+    free, places = list(enumerate(names)), {}
+    for key in sorted(given, key=lambda k: -len(str(k))):
+        word = re.sub(r"\W", "_", str(key))
+        called = re.compile(rf"(?:.*_)?{re.escape(word)}(?:_.*)?")
+        places[key] = next((place for place, name in free if called.fullmatch(name)), len(names))
+        free = [(place, name) for place, name in free if place != places[key]]
+    return [given[key] for key in sorted(given, key=lambda k: places[k])]
 
 
 def assemble(template: Template, results: Sequence[Any]) -> Any:

@@ -22,6 +22,7 @@ class Positions(torch.nn.Module):
 
 @pytest.mark.parametrize(("dim", "wrong", "said"), [
     (torch.export.Dim("seq", max=512), 600, "dimension 'seq' is 600, outside of the range that the model was exported for: 0 to 512"),
+    (torch.export.Dim("seq", min=1, max=512), 0, "dimension 'seq' is 0, outside of the range that the model was exported for: 1 to 512"),
     (torch.export.Dim("seq", min=4, max=512), 3, "dimension 'seq' is 3, outside of the range that the model was exported for: 4 to 512")])
 def test_sizes_outside_of_the_range(dim, wrong, said):
     model = rd.compile(Positions(), [torch.zeros(8, 4)], dynamic=({0: dim},))

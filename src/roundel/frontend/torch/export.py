@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ def from_torch(model: Any, example_inputs: Sequence[Any] | None = None, *, dynam
     if not isinstance(model, torch.nn.Module):
         raise ModelError(f"cannot compile a {type(model).__name__}", hint="give a torch.nn.Module or a torch.export.ExportedProgram")
     if example_inputs is None and example_kwargs is None:
-        raise ModelError("a torch.nn.Module needs example inputs", hint="rd.compile(model, (x, y))")
+        raise ModelError("a torch.nn.Module needs example inputs", hint="give them as example_inputs, such as rd.compile(model, (x, y))")
     args = tuple(example_inputs) if isinstance(example_inputs, tuple | list) else () if example_inputs is None else (example_inputs,)
     keywords = dict(example_kwargs or {})
     shapes = _open_dimensions(model, args, keywords) if dynamic_shapes is True else dynamic_shapes or None
@@ -122,6 +123,8 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = (), *, k
     mod = convert_graph(nodes, [*user, *kept], constants, [*results, *(n for n, _ in changed)], sizes, updates=updates, ranges=_ranges(program, user),
                         parts=parts)
     main: Any = mod["main"]
+    if names := _result_names(program, len(results)):
+        main = main.with_attr({"output_names": (*names, *(f"out_{len(names) + k}" for k in range(len(changed))))})
     if keep_params_as_input:
         values = tuple(graph.Constant.of(const_data(tensors[homes[n.name]])) for n in kept)
         main = main.with_attr({"num_input": len(user), "params": values})
@@ -131,8 +134,8 @@ def from_exported_program(program: Any, specifications: Sequence[Any] = (), *, k
     return mod.with_functions({"main": main})
 
 
-_SPECIAL = 2
-"""torch.export takes 0 and 1 for sizes of their own, where the user has said nothing: a least size of 2 is no condition of the model."""
+_SPECIAL = 0, 2
+"""Least sizes that are no conditions of the model: torch.export takes 0 and 1 for sizes of their own where the user has said nothing."""
 
 
 def _ranges(program: Any, user: Sequence[Any]) -> dict[str, tuple[int | None, int | None]]:
@@ -143,7 +146,7 @@ def _ranges(program: Any, user: Sequence[Any]) -> dict[str, tuple[int | None, in
     for symbol, bounds in program.range_constraints.items():
         if symbol in given and symbol.is_Symbol:
             least, most = (int(b) if b.is_Integer else None for b in (bounds.lower, bounds.upper))
-            found[str(symbol)] = least if least is not None and least > _SPECIAL else None, most
+            found[str(symbol)] = None if least in _SPECIAL else least, most
     return found
 
 
@@ -178,6 +181,30 @@ def _dim_name(size: Any) -> str:
     sources = getattr(size.shape_env, "var_to_sources", {}).get(size.expr, ())
     found = (known.get(s.name() if callable(s.name) else s.name, "") for s in sources)
     return next((name for name in found if name.isidentifier()), "")
+
+
+def _result_names(program: Any, count: int) -> tuple[str, ...]:
+    """Names of results that are returned in a dictionary, or in an object with keys as ``transformers`` has them; none of others."""
+    spec = getattr(getattr(program, "call_spec", None), "out_spec", None)
+    if spec is None or not _keys(spec):
+        return ()
+    outputs = [s for s in program.graph_signature.output_specs if s.kind.name == "USER_OUTPUT"]
+    names = [re.sub(r"\W", "_", name) for s, name in zip(outputs, _paths(spec, "")) if getattr(s.arg, "value", s.arg) is not None]
+    return tuple(names) if len(set(names)) == count else ()
+
+
+def _keys(spec: Any) -> list[str]:
+    """The keys of what PyTorch flattens a dictionary to, or an object that is one."""
+    keys = spec.context
+    return keys if isinstance(keys, list) and keys and all(isinstance(k, str) for k in keys) else []
+
+
+def _paths(spec: Any, name: str) -> list[str]:
+    """A name for each leaf: the keys and places that lead to it."""
+    if spec.is_leaf():
+        return [name]
+    children = spec.children() if hasattr(spec, "children") else spec.children_specs
+    return [path for key, child in zip(_keys(spec) or range(len(children)), children) for path in _paths(child, f"{name}_{key}" if name else str(key))]
 
 
 def _results(nodes: Sequence[Any], signature: Any, places: Mapping[str, int]) -> tuple[list[Any], list[tuple[Any, int]]]:
