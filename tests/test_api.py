@@ -48,6 +48,7 @@ def test_every_public_name_is_there_and_documented():
     ({"dynamic": {"batsh": 1}}, "no symbolic dimension 'batsh'"),
     ({"dynamic": {"batch": "four"}}, "'batch' cannot have the size 'four'"),
     ({"dynamic": {"batch": -1}}, "size -1"),
+    ({"dynamic": {"batch": 4}, "hot": {"batch": 8}}, "'batch' is fixed to 4"),
     ({"dynamic": [1]}, "give sizes to symbolic dimensions"),
     ({"hot": ["batch"]}, "sizes cannot be 'batch'"),
     ({"hot": {"batch": 1.5}}, "size 1.5"),

@@ -135,6 +135,7 @@ def test_run_on_random_inputs(place, compiled):
     (["compile", "model.onnx", "--target", "cortex-m0"], "is cortex-m3 or cortex-m4 or cortex-m7 meant?"),
     (["compile", "model.onnx", "--target", "cortex-m4", "--fix", "batch=1", "-o", "model.bin"], "one that ends in .c its source"),
     (["compile", "model.onnx", "--fix", "bach=1"], "no symbolic dimension 'bach'"),
+    (["compile", "model.onnx", "--fix", "batch=1", "--hot", "batch=8"], "'batch' is fixed to 1"),
     (["compile", "model.onnx", "--dim", "batch=1"], "--fix batch=1"),
     (["inspect", "model.onnx", "--dim", "batch=1"], "this command runs nothing"),
     (["explain", "model.so", "--choose", "product=plain"], "--choose comes too late"),
@@ -173,6 +174,22 @@ def test_errors(args, message, place):
                                   ["bench", "model.onnx", "--seconds", "nan"], ["bench", "model.onnx", "--seconds=-1"]])
 def test_wrong_command_lines(args, place):
     assert roundel(place, *args, status=2).stderr
+
+
+@pytest.mark.parametrize("command", ["run", "bench", "explain", "report"])
+def test_what_is_fixed_has_no_size_in_a_run(command, place):
+    assert "batch is 1 in every run of this model" in told(roundel(place, command, "model.onnx", "--fix", "batch=1", "--dim", "batch=8", status=2))
+
+
+@pytest.mark.parametrize(("flag", "command"), [("--fix", "compile"), ("--hot", "compile"), ("--dim", "run"), ("--sizes", "tune")])
+def test_a_size_is_a_whole_number_of_zero_or_more(flag, command, place):
+    for size, message in ((-1, "batch=-1: a size is 0 or more"), (2**46 + 1, "the most is 70368744177664"), ("1.5", "not NAME=SIZE with a whole number")):
+        assert message in told(roundel(place, command, "model.onnx", flag, f"batch={size}", status=2))
+
+
+def told(done) -> str:
+    """What a box of the command line says, as one line."""
+    return re.sub(r"[\s\u2500-\u257f]+", " ", done.stderr)
 
 
 def as_json(place: Path, *args: str, status: int = 0):

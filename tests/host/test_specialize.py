@@ -56,3 +56,5 @@ def test_nothing_hot_changes_nothing_and_unknown_names_are_refused():
     assert specialize(mod, []) is mod
     with pytest.raises(OptionError, match="no symbolic dimension 'length'"):
         specialize(mod, [{"length": 5}])
+    with pytest.raises(OptionError, match="'length' is fixed to 3, so no sizes of it can be hot"):
+        specialize(mod, [{"length": 5}], {"length": 3})

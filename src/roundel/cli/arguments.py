@@ -103,13 +103,21 @@ def dims(items: Sequence[str], flag: str = "--dim") -> dict[str, int]:
     out: dict[str, int] = {}
     for item in items:
         name, _, size = item.partition("=")
-        if not name.strip() or not re.fullmatch(r"[0-9]{1,19}", size.strip()):
+        if not name.strip() or not re.fullmatch(r"[+-]?[0-9]{1,19}", size.strip()):
             raise typer.BadParameter(f"{short_name(item)} is not NAME=SIZE with a whole number", param_hint=flag)
-        if int(size) > MOST_SIZE:
-            raise typer.BadParameter(f"{short_name(item)}: the most is {MOST_SIZE}", param_hint=flag)
+        if not 0 <= int(size) <= MOST_SIZE:
+            raise typer.BadParameter(f"{short_name(item)}: a size is 0 or more, and the most is {MOST_SIZE}", param_hint=flag)
         if out.setdefault(name.strip(), int(size)) != int(size):
             raise typer.BadParameter(f"{name.strip()} cannot be both {out[name.strip()]} and {size}", param_hint=flag)
     return out
+
+
+def sizes_of_run(dim: Sequence[str], fix: Sequence[str]) -> dict[str, int]:
+    """What ``--dim`` says of a model for which ``--fix`` closed some dimensions; raises typer.BadParameter."""
+    sizes, fixed = dims(dim), dims(fix, "--fix")
+    for name in sizes.keys() & fixed.keys():
+        raise typer.BadParameter(f"{name} is {fixed[name]} in every run of this model: --fix says so", param_hint="--dim")
+    return sizes
 
 
 def chosen(items: Sequence[str]) -> dict[str, list[Any]] | None:

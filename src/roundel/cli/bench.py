@@ -28,6 +28,7 @@ from .arguments import (
     is_compiled,
     open_model,
     sent_to,
+    sizes_of_run,
 )
 from .json_output import JSON, array_facts, print_json
 
@@ -48,10 +49,11 @@ def bench_command(
     from rich.console import Console
 
     console = Console(emoji=False)
+    sizes = sizes_of_run(dim, fix)
     compiled = open_model(model, dynamic=dims(fix, "--fix"), target=target, threads=threads)
-    arrays = gather_inputs(compiled.inputs, inputs, dims(dim))
+    arrays = gather_inputs(compiled.inputs, inputs, sizes)
     remote = sent_to(on, compiled, model, threads)
-    with with_sizes(compiled.inputs, dims(dim), inputs):
+    with with_sizes(compiled.inputs, sizes, inputs):
         times = measure(lambda: compiled(*arrays), seconds) if remote is None else measure_on(remote, arrays, seconds)
     p = np.percentile(times * 1e3, [0, 50, 90, 99])
     rows = kernel_times(model, compiled, arrays, target, dims(fix, "--fix"), min(seconds, 2.0)) if profile and remote is None else None

@@ -11,7 +11,7 @@ import typer
 from ..passes.progress import shown
 from ..reports.explained import Explained, explain
 from ..reports.table import choice_lines, decided, summary, table
-from .arguments import CHOOSE, DB, DIM, FIX, LIBRARIES, MODEL, PRECISION, TARGET, THREADS, chosen, dims, duration, given_late, is_compiled
+from .arguments import CHOOSE, DB, DIM, FIX, LIBRARIES, MODEL, PRECISION, TARGET, THREADS, chosen, dims, duration, given_late, is_compiled, sizes_of_run
 from .json_output import JSON, print_json
 
 
@@ -28,8 +28,8 @@ def explain_command(
     """Show per kernel the implementation and decisions chosen, its FLOPs and bytes, predicted and measured time, share of the roofline; and
     per node the algorithm chosen, with what others are expected to take."""
     with shown(f"explaining {model.name}"):
-        found = _found(model, dims(fix, "--fix"), dims(dim), target, threads, chosen(choose), seconds if measure and kernel is None else 0.0,
-                       precision)
+        found = _found(model, dims(fix, "--fix"), sizes_of_run(dim, fix), target, threads, chosen(choose),
+                       seconds if measure and kernel is None else 0.0, precision)
     if kernel is not None:
         _print_kernel(found.kernels, kernel, as_json)
     elif as_json:

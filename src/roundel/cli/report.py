@@ -10,7 +10,7 @@ import typer
 import typer.core
 
 from ..passes.progress import shown
-from .arguments import CHOOSE, DB, DIM, FIX, LIBRARIES, TARGET, THREADS, chosen, dims, duration
+from .arguments import CHOOSE, DB, DIM, FIX, LIBRARIES, TARGET, THREADS, chosen, dims, duration, sizes_of_run
 from .json_output import JSON, print_json
 
 
@@ -62,7 +62,7 @@ def model_command(
     from ..reports.report import report
 
     with shown(f"reporting on {model.name}"):
-        path = report(model, out=out, target=target, threads=threads, sizes=dims(dim), dynamic=dims(fix, "--fix") or None, choices=chosen(choose),
+        path = report(model, out=out, target=target, threads=threads, sizes=sizes_of_run(dim, fix), dynamic=dims(fix, "--fix") or None, choices=chosen(choose),
                       seconds=seconds, assembly=assembly, against=against)
     print_json({"report": str(path), "nbytes": path.stat().st_size}) if as_json else typer.echo(str(path))
 

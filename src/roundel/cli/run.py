@@ -13,7 +13,23 @@ import typer
 from ..ir.escape import file_name, markup
 from ..runtime import toolchain
 from ..runtime.inputs import with_sizes
-from .arguments import DB, DIM, FIX, MODEL, ON, TARGET, THREADS, VERIFY, described, dims, gather_inputs, interruptible, open_model, sent_to
+from .arguments import (
+    DB,
+    DIM,
+    FIX,
+    MODEL,
+    ON,
+    TARGET,
+    THREADS,
+    VERIFY,
+    described,
+    dims,
+    gather_inputs,
+    interruptible,
+    open_model,
+    sent_to,
+    sizes_of_run,
+)
 from .json_output import JSON, array_facts, print_json
 
 
@@ -27,15 +43,16 @@ def run_command(
     """Run a model once and show its outputs."""
     from rich.console import Console
 
+    sizes = sizes_of_run(dim, fix)
     compiled = open_model(model, dynamic=dims(fix, "--fix"), target=target, threads=threads, verify=verify)
-    arrays = gather_inputs(compiled.inputs, inputs, dims(dim), seed)
+    arrays = gather_inputs(compiled.inputs, inputs, sizes, seed)
     remote = sent_to(on, compiled, model, threads)
     if remote is not None:
         outputs, seconds = remote.run(arrays)
         took = float(seconds[0])
     else:
         start = time.perf_counter()
-        with interruptible(), with_sizes(compiled.inputs, dims(dim), inputs):
+        with interruptible(), with_sizes(compiled.inputs, sizes, inputs):
             result = compiled(*arrays)
         took = time.perf_counter() - start
         outputs = result if isinstance(result, tuple) else (result,)

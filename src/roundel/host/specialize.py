@@ -13,7 +13,7 @@ from ..ir.visit import free_vars, substitute
 Sizes = Mapping[str, int]
 
 
-def specialize(mod: IRModule, hot: Sequence[Sizes]) -> IRModule:
+def specialize(mod: IRModule, hot: Sequence[Sizes], fixed: Sizes | None = None) -> IRModule:
     """Each exported graph function becomes an if-chain over ``hot``, sizes by the names of its symbolic dimensions, first match wins.
 
     Before: ``def main(x: (batch, seq)): body``. After, for ``[{"seq": 128}]``::
@@ -22,7 +22,8 @@ def specialize(mod: IRModule, hot: Sequence[Sizes]) -> IRModule:
             if seq == 128: main_any(match_cast(x, (batch, 128)))
             else: main_any(x)
 
-    ``inline_functions`` puts the bodies in place, with the sizes known. Raises OptionError for names that no function has.
+    ``inline_functions`` puts the bodies in place, with the sizes known. Raises OptionError for names that no function has;
+    ``fixed``: sizes of dimensions that are none any more, for its message.
     """
     changes: dict[str, tir.BaseFunc] = {}
     unused = {name for sizes in hot for name in sizes}
@@ -37,6 +38,8 @@ def specialize(mod: IRModule, hot: Sequence[Sizes]) -> IRModule:
             changes[inner] = func.replace(attrs=func.attrs.without("global_symbol"))
             changes[name] = _dispatch(name, func, graph.GlobalVar(inner), wanted)
     if unused:
+        for name in sorted(unused & (fixed or {}).keys()):
+            raise OptionError(f"dimension {name!r} is fixed to {(fixed or {})[name]}, so no sizes of it can be hot", hint="fix it or give it hot sizes")
         known = sorted({d for f in mod.functions.values() if isinstance(f, graph.Function) for d in _dims(f)})
         hint = f"they are {', '.join(known)}" if known else "all its dimensions are numbers"
         raise OptionError(f"the model has no symbolic dimension {min(unused)!r}", hint=hint)
