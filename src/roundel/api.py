@@ -150,8 +150,7 @@ def compile(model: Any, example_inputs: Sequence[Any] | None = None, *, target: 
     def module() -> IRModule:
         from .host.specialize import specialize
 
-        fixed = {n: size for n, size in dynamic.items() if hasattr(size, "__index__")} if isinstance(dynamic, Mapping) else None
-        return specialize(import_model(model, example_inputs, dynamic=dynamic), hot, fixed)
+        return specialize(import_model(model, example_inputs, dynamic=dynamic), hot, dynamic)
 
     settings = {"target": machine, "pipeline": pipeline, "verify": verify, "observers": observers, "choices": choices,
                 "records": measured}

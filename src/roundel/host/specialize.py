@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..ir import graph, tir
 from ..ir.errors import OptionError
@@ -13,7 +14,7 @@ from ..ir.visit import free_vars, substitute
 Sizes = Mapping[str, int]
 
 
-def specialize(mod: IRModule, hot: Sequence[Sizes], fixed: Sizes | None = None) -> IRModule:
+def specialize(mod: IRModule, hot: Sequence[Sizes], dynamic: Any = None) -> IRModule:
     """Each exported graph function becomes an if-chain over ``hot``, sizes by the names of its symbolic dimensions, first match wins.
 
     Before: ``def main(x: (batch, seq)): body``. After, for ``[{"seq": 128}]``::
@@ -23,7 +24,7 @@ def specialize(mod: IRModule, hot: Sequence[Sizes], fixed: Sizes | None = None) 
             else: main_any(x)
 
     ``inline_functions`` puts the bodies in place, with the sizes known. Raises OptionError for names that no function has;
-    ``fixed``: sizes of dimensions that are none any more, for its message.
+    ``dynamic`` is what the model was imported with, and says whether a name was one of a dimension that has a fixed size now.
     """
     changes: dict[str, tir.BaseFunc] = {}
     unused = {name for sizes in hot for name in sizes}
@@ -38,8 +39,9 @@ def specialize(mod: IRModule, hot: Sequence[Sizes], fixed: Sizes | None = None) 
             changes[inner] = func.replace(attrs=func.attrs.without("global_symbol"))
             changes[name] = _dispatch(name, func, graph.GlobalVar(inner), wanted)
     if unused:
-        for name in sorted(unused & (fixed or {}).keys()):
-            raise OptionError(f"dimension {name!r} is fixed to {(fixed or {})[name]}, so no sizes of it can be hot", hint="fix it or give it hot sizes")
+        fixed = {n: size for n, size in dynamic.items() if hasattr(size, "__index__")} if isinstance(dynamic, Mapping) else {}
+        for name in sorted(unused & fixed.keys()):
+            raise OptionError(f"dimension {name!r} is fixed to {fixed[name]}, so no sizes of it can be hot", hint="fix it or give it hot sizes")
         known = sorted({d for f in mod.functions.values() if isinstance(f, graph.Function) for d in _dims(f)})
         hint = f"they are {', '.join(known)}" if known else "all its dimensions are numbers"
         raise OptionError(f"the model has no symbolic dimension {min(unused)!r}", hint=hint)
