@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -88,6 +89,21 @@ def test_a_run_that_fails_says_why(model):
         remote(inputs(1)[0], np.float64(1))
     with pytest.raises(CallError, match="(?s)the program failed on this machine.*17"):
         remote(np.zeros((1, 3, 18, 19), np.float32), np.float32(1))
+
+
+FOREIGN = [prefix for prefix in ("", "qemu-aarch64-static", "qemu-riscv64-static", "qemu-arm-static", "qemu-x86_64-static", "sh -c 'exec $0'")
+           if shutil.which(prefix.partition(" ")[0] or "sh")]
+
+
+@pytest.mark.parametrize("prefix", FOREIGN)
+def test_a_program_for_another_machine_is_told_as_such(prefix, tmp_path):
+    """An ELF file whose machine is none that the system, the emulator or the shell runs."""
+    header = bytearray(Path(sys.executable).resolve().read_bytes()[:64])
+    header[18:20] = (0x5441).to_bytes(2, "little")  # FR-V
+    (tmp_path / "program").write_bytes(header + bytes(4096))
+    (tmp_path / "program").chmod(stat.S_IRWXU)
+    with pytest.raises(CallError, match="hint: the program is for another kind of machine than the board or emulator"):
+        Board.of(prefix).run(tmp_path, "program", [], 20)
 
 
 def test_a_program_that_does_not_end_is_ended(model):

@@ -22,6 +22,7 @@ _WATCHED = ("cd {place} && {{ exec 3<&0; {called} < /dev/null 3<&- & echo $! > {
             "wait $(cat {number}); status=$?; kill -9 $watcher; exit $status; }}")
 """How a board runs a program: until that ends, or the connection does, by which the program and its folder go too."""
 _CANNOT_EXECUTE = 126  # what shells end with then
+_OTHER_MACHINE = ("Exec format error", "Invalid ELF image", "cannot execute binary file")  # what systems, emulators and shells say of foreign programs
 _QUIET = ("-o", "BatchMode=yes")  # ssh asks nobody for a password
 
 
@@ -47,7 +48,7 @@ class Board:
 
     @staticmethod
     def of(text: str) -> Board:
-        """A board as users write it: ``ssh://pi@raspberrypi`` (with ``:port``), ``qemu-aarch64 -cpu max``, or nothing for this machine.
+        """A board as users write it: ``ssh://pi@raspberrypi`` (with ``:port``), ``qemu-aarch64-static -cpu max``, or nothing for this machine.
 
         Raises OptionError for a command that is not there, or an address that is none."""
         if text.startswith(_SSH):
@@ -59,7 +60,7 @@ class Board:
         try:
             prefix = tuple(shlex.split(text))
         except ValueError as error:
-            raise OptionError(f"{text!r} is no command: {error}", hint="write it as in a shell, such as 'qemu-aarch64 -cpu max'") from None
+            raise OptionError(f"{text!r} is no command: {error}", hint="write it as in a shell, such as 'qemu-aarch64-static -cpu max'") from None
         if prefix:
             _found(prefix[0])
         return Board(prefix)
@@ -102,8 +103,7 @@ class Board:
 
     def _finish(self, command: Sequence[str], timeout: float, folder: Path | None = None, input_: int = subprocess.DEVNULL) -> str:
         """What a command prints; the command and all that it started are ended after ``timeout`` seconds."""
-        with subprocess.Popen(command, cwd=folder, stdin=input_, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                              errors="replace", start_new_session=True) as process:
+        with self._started(command, folder, input_) as process:
             try:
                 out, said = process.communicate(timeout=timeout)
             except BaseException as error:
@@ -114,8 +114,15 @@ class Board:
                 raise
         if process.returncode:
             why = "\n".join([*said.strip().splitlines()[-5:], _ended(process.returncode)])
-            raise ProgramError(f"the program failed on {self}", why=why, hint=_hint(process.returncode) or "", signal=_signal(process.returncode))
+            raise ProgramError(f"the program failed on {self}", why=why, hint=_hint(process.returncode, said), signal=_signal(process.returncode))
         return out
+
+    def _started(self, command: Sequence[str], folder: Path | None, input_: int) -> subprocess.Popen[str]:
+        try:
+            return subprocess.Popen(command, cwd=folder, stdin=input_, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                                    start_new_session=True)
+        except OSError as error:
+            raise ProgramError(f"the program could not be started on {self}", why=str(error.strerror), hint=_hint(0, str(error.strerror))) from None
 
     def __str__(self) -> str:
         return f"{_SSH}{self.host}" if self.host else shlex.join(self.prefix) or "this machine"
@@ -149,8 +156,11 @@ def _signal(status: int) -> str:
         return ""
 
 
-def _hint(status: int) -> str | None:
+def _hint(status: int, said: str) -> str:
+    """What would do where a program ended with ``status``, and something was ``said``."""
+    if any(words in said for words in _OTHER_MACHINE):
+        return "the program is for another kind of machine than the board or emulator: name that one's (`--target`; `roundel targets` lists them)"
     if status == _CANNOT_EXECUTE:
         return "if the program is for another kind of machine, name the board's (`--target`; `roundel targets` lists them)"
     illegal = status in (-signal.SIGILL, 128 + signal.SIGILL)
-    return "the machine has not all the instructions of the target: name a smaller one, or tell the emulator (-cpu max)" if illegal else None
+    return "the machine has not all the instructions of the target: name a smaller one, or tell the emulator (-cpu max)" if illegal else ""
