@@ -3,6 +3,7 @@
 here, and refuse what does not fit."""
 
 import json
+from hashlib import sha256
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.codegen.c_models import MODELS, convolutions, dense, listed, onnx_mod
 import roundel as rd
 from roundel.build.wasm import _Module
 from roundel.ir.errors import OptionError
+from roundel.runtime.integrity import BlocksDigest
 
 pytest.importorskip("ziglang")
 pytest.importorskip("wasmtime")
@@ -76,7 +78,9 @@ def test_what_does_not_fit_is_an_error_in_words(tmp_path):
 
 def test_a_program_imports_the_system_and_brings_its_memory(tmp_path):
     made = rd.compile(dense()[0], target="wasm32-wasi")
-    module = _Module.read(made.save(tmp_path / "m.wasm").read_bytes())
+    content = made.save(tmp_path / "m.wasm").read_bytes()
+    module = _Module.read(content)
+    assert BlocksDigest([sha256(content[:-66]).digest()]).digest().hex() == content[-66:-2].decode(), "it ends in its digest, which hosts may compare"
     assert b"env" not in module.section(2) and b"\6memory\2" in module.section(7) and b"\6_start\0" in module.section(7)
     with pytest.raises(OptionError, match="is a program"):
         made.save(tmp_path / "m.wasm", header=True)

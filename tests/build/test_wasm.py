@@ -15,6 +15,7 @@ from tests.node_models import FOUND, Failed, Node
 import roundel as rd
 from roundel.build.wasm import _MOST, _leb, _Module, _number
 from roundel.ir.errors import BuildError, CallError, OptionError
+from roundel.runtime.integrity import BLOCK
 
 pytest.importorskip("ziglang")
 in_node = pytest.mark.skipif(FOUND is None, reason="needs node")
@@ -162,6 +163,49 @@ def test_a_damaged_module_is_refused(node, tmp_path, change, message):
     with pytest.raises(Failed, match=message) as error:
         node.ask(file)
     assert error.value.code == "ValueError"
+
+
+@in_node
+@pytest.mark.parametrize("target, beside", [("wasm32", False), ("wasm32", True), ("wasm32-threads", True), ("wasm32-relaxed", False), ("wasm64", False)])
+def test_every_byte_of_a_module_that_was_changed_is_found(node, target, beside, tmp_path):
+    """Code, tables, weights, texts, and the digest itself."""
+    file = rd.compile(convolutions()[0], target=target).save(tmp_path / "m.wasm", side_file=beside)
+    whole = file.read_bytes()
+    rng = np.random.default_rng(0)
+    for at in {*rng.integers(len(whole), size=60).tolist(), *range(12), *range(len(whole) - 80, len(whole)), len(whole) - 1000, len(whole) - 3000}:
+        changed = bytearray(whole)
+        changed[at] ^= 1 << int(rng.integers(8))
+        file.write_bytes(changed)
+        with pytest.raises(Failed, match=r"m\.wasm is damaged|does not end in its digest|the module is damaged, or no|it has no section roundel") as error:
+            node.ask(file)
+        assert error.value.code == "ValueError", at
+
+
+@in_node
+def test_weights_in_a_module_are_compared_unless_one_says_otherwise(node, tmp_path):
+    model, inputs = convolutions()
+    file = compiled(model).save(tmp_path / "m.wasm")
+    whole = bytearray(file.read_bytes())
+    whole[-1000] ^= 1
+    file.write_bytes(whole)
+    with pytest.raises(Failed, match=r"m\.wasm is damaged; write the module again, and copy it"):
+        node.ask(file)
+    assert [a.shape for a in node.run(file, inputs, options={"check": False})] == [a.shape for a in listed(rd.compile(model)(*inputs))]
+
+
+@in_node
+def test_a_module_above_one_block_has_the_digest_that_the_loader_computes(node, tmp_path):
+    weights = np.random.default_rng(0).standard_normal((1 << 9, 5 << 10)).astype("f")
+    model = onnx_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": ("f", ("n", 1 << 9))}, {"y": ("f", ("n", 5 << 10))}, {"w": weights})
+    file, x = compiled(model).save(tmp_path / "m.wasm"), np.eye(3, 1 << 9, dtype="f")
+    assert file.stat().st_size > BLOCK
+    same(node.run(file, [x]), [weights[:3]])
+    with file.open("r+b") as changed:
+        changed.seek(BLOCK + 5)
+        changed.write(b"?")
+    again = file.rename(tmp_path / "again.wasm")
+    with pytest.raises(Failed, match="is damaged"):
+        node.ask(again)
 
 
 @in_node

@@ -11,6 +11,7 @@ const module = await readFile(`${folder}/m.wasm`);
 const weights = await readFile(`${folder}/m.wasm.weights`);
 const other = await readFile(`${folder}/other.wasm.weights`);
 const threaded = await readFile(`${folder}/threads.wasm`);
+const within = await readFile(`${folder}/within.wasm`);
 
 let state = 0;
 function random() {
@@ -67,16 +68,18 @@ function call(model, kept) {
   return model.run(inputs, options);
 }
 
-const flipped = (bytes, times) => {
+/** Some bits of the last `most` bytes are changed. */
+const flipped = (bytes, times, most = bytes.length) => {
   const copy = Uint8Array.from(bytes);
-  for (let k = 0; k < times; k += 1) copy[below(copy.length)] ^= 1 << below(8);
+  for (let k = 0; k < times; k += 1) copy[copy.length - 1 - below(most)] ^= 1 << below(8);
   return copy;
 };
 const cut = (bytes) => bytes.subarray(0, below(bytes.length));
 
-/** A model that is loaded from what may be wrong. Bytes of code are not changed: what they do then is anything. */
+/** A model that is loaded from what may be wrong; any bytes of a module may be changed. */
 function loading() {
-  const sources = [() => module, () => cut(module), () => flipped(module.subarray(0, 60), 1 + below(3)), () => Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0), () => one(NOTHINGS),
+  const changed = () => flipped(one([module, threaded, within, within]), 1 + below(3), one([undefined, 2000])); // weights and texts are at the end
+  const sources = [() => module, () => within, () => cut(module), changed, changed, changed, () => Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0), () => one(NOTHINGS),
     () => [], () => [cut(module), module], () => [module, null], () => new Uint8Array(module).buffer, () => new URL("file:///absent.wasm"), () => "http://[", () => threaded];
   const files = [() => weights, () => cut(weights), () => flipped(weights, 1), () => Buffer.concat([weights, weights]), () => other, () => one(NOTHINGS), () => detached(),
     () => new Uint8Array(weights).buffer, () => new URL("file:///absent"), () => "http://["];

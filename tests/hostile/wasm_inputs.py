@@ -2,8 +2,8 @@
 """WebAssembly models in node that are called and loaded wrongly: an error in words with a kind, never another exception, a trap or a spoilt model.
 
 Calls have inputs of other types, sizes, shapes and classes, detached buffers, tensors that were kept by others or released, functions and outputs that there
-are not; modules and weights are cut, changed, or another model's; memory is too small; models are disposed of before. After each attempt a right call must
-give, bit by bit, what it gave before. Without node or ziglang there is nothing to attack.
+are not; modules and weights, beside or within, are cut, changed anywhere, or another model's; memory is too small; models are disposed of before. After each
+attempt a right call must give, bit by bit, what it gave before. Without node or ziglang there is nothing to attack.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def attack(count: int, seed: int, start: int = 0) -> Iterator[str]:
     if FOUND is None or find_spec("ziglang") is None:
         return
     with tempfile.TemporaryDirectory() as folder:
-        for name, factor, target in (("m", 1, "wasm32"), ("other", 2, "wasm32"), ("threads", 1, "wasm32-threads")):
-            rd.compile(_model(factor), target=target).save(Path(folder, f"{name}.wasm"), side_file=True)
+        for name, factor, target in (("m", 1, "wasm32"), ("other", 2, "wasm32"), ("threads", 1, "wasm32-threads"), ("within", 1, "wasm32")):
+            rd.compile(_model(factor), target=target).save(Path(folder, f"{name}.wasm"), side_file=name != "within")
         loader = Path(web.__file__).parent / "roundel.mjs"
         command = [FOUND, str(_SCRIPT), str(loader), folder, str(seed), str(count), str(start)]
         try:

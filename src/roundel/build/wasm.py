@@ -4,7 +4,8 @@ clock. For the system interface WASI it is a program with a memory of its own.
 
 What WebAssembly does not tell who loads a module stands in a section of its own, `roundel`, as JSON: how many pages its memory needs at
 first (``pages``), the bits of its pointers (``bits``), where its weights are, if they are in a file beside it (``weights``: ``file``, ``nbytes`` and
-``digest``), and what engines must have beyond vectors of 128 bits (``needs``: LLVM's names of features, and ``memory64``).
+``digest``), what engines must have beyond vectors of 128 bits (``needs``: LLVM's names of features, and ``memory64``), and at its end the ``digest`` of
+all bytes before it, so that the loader finds damage anywhere in the file.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 from .. import __version__
 from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError, OptionError
 from ..ir.escape import c_string
 from ..runtime import toolchain, web
-from ..runtime.integrity import DIGEST, weights_name
+from ..runtime.integrity import BLOCK, DIGEST, BlocksDigest, weights_name
 from ..target.spec import system_of
 from .interface import Interface, values_beside_tensors
 from .wasm_link import linked_module
@@ -69,13 +71,14 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
         (work / "stub.c").write_text(_stub(size if embedded is not None else 0, beside, digest))
         linked = _Module.read(linked_module(objects, work, bits, has_threads=has_threads, is_program=is_program), has_threads)
         told = {"version": __version__, "pages": linked.pages, "weights": beside and {"file": beside.name, "nbytes": size + DIGEST, "digest": digest},
-                "needs": [name for name in wanted if name not in _COMMON] + [_WIDE] * (bits == 64), "bits": bits}
-        with temporary.open("wb") as sink:
+                "needs": [name for name in wanted if name not in _COMMON] + [_WIDE] * (bits == 64), "bits": bits, "digest": "0" * DIGEST}
+        with temporary.open("w+b") as sink:
             for part in linked.parts(embedded, json.dumps(told).encode(), bits):
                 if isinstance(part, bytes):
                     sink.write(part)
                 else:
                     write_content(part, sink)
+            _seal(sink)
     if header:
         web.copy_into(out.parent)
     return out
@@ -84,6 +87,16 @@ def write_module(objects: Sequence[bytes], functions: Sequence[Interface], weigh
 def _stub(room: int, beside: Path | None, digest: str) -> str:
     return _STUB.format(room=max(room, 1), weights="roundel_weights" if room else "0", file=f'"{c_string(beside.name)}"' if beside else "0",
                         digest=f'"{digest}"' if beside else "0")
+
+
+def _seal(module: BinaryIO) -> None:
+    """Write the digest of all bytes before it where the JSON at a module's end has room for it."""
+    digest, end = BlocksDigest(), module.tell() - DIGEST - len('"}')
+    module.seek(0)
+    for at in range(0, end, BLOCK):
+        digest.add(module.read(min(BLOCK, end - at)))
+    module.seek(end)
+    module.write(digest.digest().hex().encode())
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ export interface LoadOptions {
   onProgress?: (progress: Progress) => void;
   /** Keep the weights in the browser's cache. Default: true. */
   cache?: boolean;
-  /** Compare the weights' digest. Default: true. */
+  /** Compare the digests of the module and of its weights. Default: true. */
   check?: boolean;
   signal?: AbortSignal;
   /** The most memory that the model may take. */

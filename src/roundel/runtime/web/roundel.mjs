@@ -10,7 +10,7 @@
 const PAGE = 65536;
 const BLOCK = 8 << 20; // bytes of weights that are hashed together
 const TOGETHER = 8; // such blocks
-const DIGEST = 64; // characters behind the weights in their file
+const DIGEST = 64; // characters of a digest, behind the weights in their file and at the end of a module
 const CACHE = "roundel-weights";
 const STATUS = ["", "RuntimeError", "ValueError", "TypeError", "MemoryError", "CallbackError", "MachineError", "Interrupted"];
 
@@ -34,7 +34,7 @@ export class RoundelError extends Error {
 
 /** Loads a model: `source` is the URL of a module, or its bytes, or an array of these, of which the first is taken that this engine can run.
  * Options: `weights` (URL or bytes of the weights' file; by default it is looked for beside the module), `onProgress({ loaded, total })`, `cache` (keep
- * weights in the browser's cache; default true), `check` (compare the weights' digest; default true), `signal` (to end it early), `maximumBytes` (of
+ * weights in the browser's cache; default true), `check` (compare the digests of the module and the weights; default true), `signal` (to end it early), `maximumBytes` (of
  * memory), `threads` (of a module with threads; default: half the processors that the engine tells of, at most 8). Throws RoundelError. */
 export async function load(source, options) {
   options = checked(options, { onProgress: "function", maximumBytes: "number", signal: "object" });
@@ -502,8 +502,7 @@ async function take({ size, parts, keep }, exports, memory, told, check, progres
   if (at !== told.nbytes) throw wrong(`has ${at} bytes, the module wants ${told.nbytes}`);
   const end = told.nbytes - DIGEST;
   if (new TextDecoder().decode(bytes.slice(end)) !== told.digest) throw wrong("belongs to another module");
-  const subtle = globalThis.crypto?.subtle; // which pages have that came by https, or from this machine
-  if (check && subtle && (await digest(bytes.subarray(0, end), subtle)) !== told.digest) throw wrong("is damaged");
+  if (check && (await isDamaged(bytes.subarray(0, end), told.digest))) throw wrong("is damaged");
   exports.roundel_give_weights(place, told.nbytes);
   await keep?.(blocksOf(bytes));
 }
@@ -518,6 +517,12 @@ function blocksOf(bytes) {
       at += BLOCK;
     },
   };
+}
+
+/** Whether bytes have another digest than was written with them; where the engine computes none, it is not told. */
+async function isDamaged(content, written) {
+  const subtle = globalThis.crypto?.subtle; // which pages have that came by https, or from this machine
+  return Boolean(subtle) && (await digest(content, subtle)) !== written;
 }
 
 /** SHA-256 of the SHA-256 of each block, in hexadecimal digits. */
@@ -555,6 +560,7 @@ async function chosen(sources, options, progress) {
   for (const from of sources) {
     const bytes = isBytes(from) ? asBytes(from) : await read(from, options, progress);
     const told = toldBy(bytes);
+    if (options.check ?? true) await checkWhole(bytes, from);
     lacking = (told.needs ?? []).filter((name) => !(name in PROBES && PROBES[name]()));
     if (!lacking.length) return { from, bytes, told };
   }
@@ -570,6 +576,17 @@ async function compiled(bytes) {
   } catch (error) {
     throw new RoundelError(`the module is damaged, or no WebAssembly: ${error.message}`, "ValueError", { cause: error });
   }
+}
+
+/** Throws unless a module ends in the digest of all bytes before it, as it was written: whatever byte was changed. */
+async function checkWhole(bytes, from) {
+  const file = isBytes(from) ? "" : absolute(from).pathname.split("/").pop();
+  const name = file.endsWith(".wasm") ? file : "the module";
+  const hint = "write the module again, and copy it";
+  const end = bytes.length - DIGEST - 2; // of what the digest is of
+  const [, written] = /^([0-9a-f]{64})"}$/.exec(new TextDecoder().decode(bytes.slice(Math.max(end, 0)))) ?? [];
+  if (!written) throw new RoundelError(`${name} does not end in its digest: it was damaged or changed, or another version wrote it; ${hint}`, "ValueError");
+  if (await isDamaged(bytes.subarray(0, end), written)) throw new RoundelError(`${name} is damaged; ${hint}`, "ValueError");
 }
 
 /** What the section `roundel` says. It is read before the module is compiled, which engines refuse that lack one of its instructions. */
