@@ -86,6 +86,14 @@ def test_tests_that_a_page_names_are_there(page):
         assert not name or name in _defined(ROOT / file), f"{file}::{name}"
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda p: p.name)
+def test_commands_of_a_page_are_those_that_users_have(page):
+    """Emulators have one name everywhere, that of the package which a page says to install; macros of a file are shown as depending on its name."""
+    text = page.read_text()
+    assert not re.findall(r"qemu-(?:aarch64|arm|i386|riscv64|x86_64)(?!-static)\b", text)
+    assert "_MEMORY_BYTES" not in text or "<NAME>_MEMORY_BYTES" in text
+
+
 def test_each_danger_has_tests_and_each_attack_a_danger():
     rows = [line.split("|")[1:-1] for line in (ROOT / "docs" / "security.md").read_text().splitlines() if line.startswith("|") and "::test_" in line]
     named = {name for row in rows for name in re.findall(r"`(\w+)\.py`", row[1])}
