@@ -51,24 +51,6 @@ def test_what_is_no_size_is_refused():
         bare_metal.read_bytes("much")
 
 
-def test_the_deepest_chain_of_calls():
-    calls = "\n".join([*(f'node: {{ title: "{name}" label: "{name}\\nm.c:1:1\\n{size} bytes (static)" }}' for name, size in
-                         (("entry", 16), ("run", 100), ("kernel", 40), ("task", 200), ("other", 8))),
-                       'edge: { sourcename: "entry" targetname: "__indirect_call" label: "" }', 'edge: { sourcename: "run" targetname: "kernel" label: "" }',
-                       'edge: { sourcename: "kernel" targetname: "__indirect_call" label: "" }', 'edge: { sourcename: "task" targetname: "memcpy" label: "" }'])
-    assert bare_metal.deepest_stack(calls) >= 16 + 100 + 40 + 200 + 16
-    assert bare_metal.deepest_stack(calls.replace("memcpy", "tanf")) > bare_metal.deepest_stack(calls) + 500
-    asking = calls.replace('"kernel" targetname: "__indirect_call"', '"kernel" targetname: "model.c:rd_checkpoint"')
-    asking += '\nnode: { title: "model.c:rd_checkpoint" label: "16 bytes" }\nedge: { sourcename: "model.c:rd_checkpoint" targetname: "__indirect_call" }'
-    assert bare_metal.deepest_stack(asking) < bare_metal.deepest_stack(calls)  # what is asked there is no part of the model
-
-
-def test_the_deepest_of_many_functions_is_found_at_once():
-    """Three of them are called through pointers, one from another: of 500 there are too many chains to try all."""
-    calls = "".join(f'node: {{ title: "f{k}" label: "{8 * k} bytes" }}\nedge: {{ sourcename: "f{k}" targetname: "__indirect_call" }}\n' for k in range(500))
-    assert bare_metal.deepest_stack(calls) == 8 * (499 + 498 + 497 + 496)
-
-
 def test_other_machines_are_not_offered_objects_of_boards(tmp_path):
     compiled = rd.compile(dense()[0], target="c -mcpu=cortex-a72")  # its C source can be written anywhere
     compiled.save(tmp_path / "net.c", header=True)

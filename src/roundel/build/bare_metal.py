@@ -2,23 +2,23 @@
 """Models for processors without a system, such as those of microcontrollers: their compilers, objects to link, and what a model takes of a board.
 
 The C source (`roundel.build.source`) is compiled as a board's program would compile it. What its object says is what the model takes: code and constants of
-flash, variables and activations of RAM. Of the stack it takes what the deepest chain of calls does, of which GCC writes down every call and frame.
+flash, variables and activations of RAM. Of the stack it takes what the deepest chain of calls does (`roundel.build.call_graph`).
 """
 
 from __future__ import annotations
 
-import heapq
 import importlib.util
-import re
 import shutil
-import struct
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..ir.dataclass import dataclass
 from ..ir.errors import BuildError, OptionError
 from ..runtime import library, toolchain
+from ..target.machines import MACHINES
+from . import elf
+from .call_graph import CallGraph, deepest_stack
 from .limits import read_bytes
 
 _OPTIONS = ("-std=c99", "-O2", "-fno-math-errno", "-fno-trapping-math", "-ffunction-sections", "-fdata-sections", "-w")
@@ -58,7 +58,7 @@ _PROCESSORS = {
 @dataclass(frozen=True)
 class Needs:
     """Bytes that a model takes of a board: of ``flash``, code and constants; of ``ram``, its activations and variables; of the ``stack`` at most (None: the
-    compiler at hand does not tell). Tensors that the program gives to the model are the program's."""
+    compiler at hand does not tell; vectors have the length that the target has at least). Tensors that the program gives to the model are the program's."""
 
     flash: int
     ram: int
@@ -95,12 +95,13 @@ def compile_source(source: Path, out: Path, cpu: str) -> Needs:
     folder = toolchain.temporary_folder("roundel-board-")
     try:
         made = folder / "made.o"
-        tells = (*_AS_WRITTEN, "-fcallgraph-info=su") if "ziglang" not in command else _AS_WRITTEN_BY_CLANG
+        is_gnu = "ziglang" not in command
+        tells = (*_AS_WRITTEN, "-fcallgraph-info=su") if is_gnu else (*_AS_WRITTEN_BY_CLANG, "-fstack-size-section")
         toolchain.run([*command, *_OPTIONS, *tells, "-c", source.resolve(), "-o", made], cwd=folder)
-        flash, ram = _sizes(made.read_bytes())
-        calls = next(folder.glob("*.ci"), None)
+        content = made.read_bytes()
+        calls = CallGraph.of_gnu(next(folder.glob("*.ci")).read_text()) if is_gnu else CallGraph.of_riscv(content, MACHINES[cpu]["vector_bytes"])
         shutil.copyfile(made, out)
-        return Needs(flash, ram, None if calls is None else deepest_stack(calls.read_text()))
+        return Needs(*_sizes(content), None if calls is None else deepest_stack(calls))
     finally:
         shutil.rmtree(folder)
 
@@ -145,76 +146,10 @@ def is_no_board(cpu: str) -> OptionError:
                        hint="compile it for one, such as cortex-m4, or leave ram out")
 
 
-_WRITABLE, _LOADED, _EMPTY = 1, 2, 8  # flags of a section; the type of one that takes no room in the file
+_WRITABLE, _LOADED = 1, 2  # flags of a section
 
 
 def _sizes(content: bytes) -> tuple[int, int]:
     """Bytes of flash and of RAM that the sections of an ELF object (little endian) take: variables with a value take both."""
-    flash = ram = 0
-    wide = content[4] == 2  # of 64 bits
-    (start,) = struct.unpack_from("<Q" if wide else "<I", content, 40 if wide else 32)
-    size, count = struct.unpack_from("<HH", content, 58 if wide else 46)
-    for k in range(count):
-        _, kind, flags, _, _, nbytes = struct.unpack_from("<2I4Q" if wide else "<6I", content, start + k * size)
-        if flags & _LOADED:
-            ram += nbytes if flags & _WRITABLE else 0
-            flash += nbytes if kind != _EMPTY else 0
-    return flash, ram
-
-
-_POINTERS = 3  # calls through pointers that are open at a time: the model's function, a task, a task of that
-_THROUGH_POINTER = "__indirect_call"  # GCC's name
-_ASKS = re.compile(r"\brd_checkpoint\b")  # it calls a function of the program, which is one of the others
-_PROGRAMS_OWN = "the program's function"
-_OTHERS = 64  # bytes of stack that functions of other files are taken to need (most of math.h, what the program is asked by)
-_SMALL = tuple((re.compile(names), size) for names, size in (
-    (r"mem(cpy|set|move)", 16),
-    (r"__aeabi_u?ldivmod|__u?(div|mod)di3", 64),
-    (r"__aeabi_\w+", 32),
-    (r"__\w+", 48),
-))  # of memory, and GCC's own functions: divisions of 64 bits, operations on floats for Arm, and for RISC-V, whose doubles take more
-_KNOWN = {**dict.fromkeys(("sinf", "cosf", "tanf"), 640), **dict.fromkeys(("sin", "cos", "tan"), 1024)}  # those that bring large angles down, in newlib
-
-
-def deepest_stack(calls: str) -> int:
-    """Bytes of stack of the deepest chain of calls in a graph of calls as GCC writes it (``-fcallgraph-info=su``). A call through a pointer may be one of
-    any function that no other function calls by name, and that is not running already: a model does not call itself."""
-    frames = {name: int(size) for name, size in re.findall(r'node: \{ title: "([^"]+)" label: "[^"]*?(\d+) bytes', calls)}
-    callees: dict[str, list[str]] = {}
-    for caller, callee in re.findall(r'edge: \{ sourcename: "([^"]+)" targetname: "([^"]+)"', calls):
-        callees.setdefault(caller, []).append(_PROGRAMS_OWN if callee == _THROUGH_POINTER and _ASKS.search(caller) else callee)
-    by_name = {callee for found in callees.values() for callee in found}
-    deepest = _Deepest(frames, callees)
-    return deepest.of(tuple(name for name in frames if name not in by_name), _POINTERS)
-
-
-class _Deepest:
-    """Chains of calls: of functions ``frames`` tells how large their frames are, ``callees`` which functions they call."""
-
-    def __init__(self, frames: Mapping[str, int], callees: Mapping[str, Sequence[str]]) -> None:
-        self.frames, self.callees = frames, callees
-        self.known: dict[str, tuple[int, int | None]] = {_THROUGH_POINTER: (0, 0)}
-
-    def by_name(self, name: str) -> tuple[int, int | None]:
-        """Bytes of the deepest chain of calls by name that begins with a function, and of the deepest one up to a call through a pointer (None: there is
-        none)."""
-        if name not in self.known:
-            if name not in self.frames:
-                return _KNOWN.get(name) or next((size for names, size in _SMALL if names.fullmatch(name)), _OTHERS), None
-            found = [self.by_name(callee) for callee in self.callees.get(name, ())]
-            through = [at for _, at in found if at is not None]
-            own = self.frames[name]
-            self.known[name] = own + max((all_ for all_, _ in found), default=0), own + max(through) if through else None
-        return self.known[name]
-
-    def of(self, functions: tuple[str, ...], pointers: int) -> int:
-        """Bytes of the deepest chain that begins with one of these functions, each of which may be called through a pointer, so many at a time."""
-        most = 0
-        plain_first = heapq.nlargest(1 + pointers, functions, key=lambda f: self.by_name(f)[0])  # others give way to these, which are not all running
-        through_first = heapq.nlargest(1 + pointers, functions, key=lambda f: self.by_name(f)[1] or 0)
-        for name in dict.fromkeys(plain_first + through_first):
-            plain, through = self.by_name(name)
-            most = max(most, plain)
-            if through is not None and pointers:
-                most = max(most, through + self.of(tuple(f for f in functions if f != name), pointers - 1))
-        return most
+    loaded = [s for s in elf.sections_of(content) if s.flags & _LOADED]
+    return sum(s.size for s in loaded if s.kind != elf.EMPTY), sum(s.size for s in loaded if s.flags & _WRITABLE)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ELF objects: one that keeps a place for data, so that hundreds of megabytes of weights need not pass through an assembler and the linker; and which
-symbols an object does not define."""
+"""ELF objects: one that keeps a place for data, so that hundreds of megabytes of weights need not pass through an assembler and the linker; and the
+sections and symbols of others."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from ..ir.dataclass import dataclass
 from ..ir.processors import FAMILIES
@@ -71,19 +73,82 @@ def write_data_object(path: Path, machine: str, symbol: str, size: int, mark: by
             out.write(struct.pack(layout.section, *section))
 
 
+class Section(NamedTuple):
+    """An entry of an object's table of sections: ``name`` is where its name begins, ``link`` and ``info`` are numbers of other sections."""
+
+    name: int
+    kind: int
+    flags: int
+    address: int
+    begin: int
+    size: int
+    link: int
+    info: int
+    align: int
+    entry: int
+
+
+class Symbol(NamedTuple):
+    """A symbol of an object, and the number of the section that defines it (0: others have to)."""
+
+    name: str
+    kind: int
+    binding: int
+    section: int
+
+
+SYMBOLS, RELOCATIONS, EMPTY = 2, 4, 8  # kinds of sections: symbols, relocations with addends, and those that take no room in the file
+FUNCTION, SECTION = 2, 3  # kinds of symbols
+
+
+def sections_of(content: bytes) -> list[Section]:
+    """The table of sections of an object (little endian)."""
+    wide = is_wide(content)
+    (at,) = struct.unpack_from("<Q" if wide else "<I", content, 40 if wide else 32)
+    size, count = struct.unpack_from("<HH", content, 58 if wide else 46)
+    layout = _CLASSES[64 if wide else 32].section
+    return [Section(*struct.unpack_from(layout, content, at + k * size)) for k in range(count)]
+
+
+def is_wide(content: bytes) -> bool:
+    """Whether the addresses of an object have 64 bits."""
+    return content[4] == 2
+
+
+def machine_of(content: bytes) -> int:
+    """The number of the processors that an object is for."""
+    (machine,) = struct.unpack_from("<H", content, 18)
+    return int(machine)
+
+
+def name_of(content: bytes, sections: Sequence[Section], section: Section) -> str:
+    """The name of a section."""
+    (names,) = struct.unpack_from("<H", content, 62 if is_wide(content) else 50)
+    return text_at(content, sections[names], section.name)
+
+
+def text_at(content: bytes, table: Section, name: int) -> str:
+    """A name in a section of names."""
+    start = table.begin + name
+    return content[start : content.index(b"\0", start)].decode(errors="replace")
+
+
+def symbols_of(content: bytes, sections: Sequence[Section]) -> list[Symbol]:
+    """All symbols of an object."""
+    found = []
+    for table in (s for s in sections if s.kind == SYMBOLS):
+        for at in range(table.begin, table.begin + table.size, table.entry):
+            if is_wide(content):
+                name, info, _, section = struct.unpack_from("<IBBH", content, at)
+            else:
+                name, _, _, info, _, section = struct.unpack_from("<IIIBBH", content, at)
+            found.append(Symbol(text_at(content, sections[table.link], name), info & 15, info >> 4, section))
+    return found
+
+
 def linked_symbols(content: bytes) -> tuple[set[str], set[str]]:
     """The symbols that an object (64 bits, little endian) defines for others, and those that others have to define, without optional ones."""
-    defined: set[str] = set()
-    undefined: set[str] = set()
     if content[:6] != b"\x7fELF\2\1":
-        return defined, undefined
-    layout = _CLASSES[64].section
-    at, (size, count) = struct.unpack_from("<Q", content, 40)[0], struct.unpack_from("<HH", content, 58)
-    sections = [struct.unpack_from(layout, content, at + k * size) for k in range(count)]
-    for _, kind, _, _, begin, length, link, *_ in sections:
-        for entry in range(begin, begin + length, 24) if kind == 2 else ():  # SYMTAB
-            name, info, _, section = struct.unpack_from("<IBBH", content, entry)
-            if name and info >> 4 and (section or info >> 4 == 1):  # 0 is LOCAL, 1 GLOBAL, 2 WEAK
-                start = sections[link][4] + name
-                (defined if section else undefined).add(content[start : content.index(b"\0", start)].decode(errors="replace"))
-    return defined, undefined
+        return set(), set()
+    symbols = [s for s in symbols_of(content, sections_of(content)) if s.name and s.binding]  # 0 is LOCAL, 1 GLOBAL, 2 WEAK
+    return {s.name for s in symbols if s.section}, {s.name for s in symbols if not s.section and s.binding == 1}
