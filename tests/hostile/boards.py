@@ -113,8 +113,9 @@ def spoilt(count: int, rng: random.Random) -> list[str]:
     return rng.sample(calls, count)
 
 
-def attack(count: int, seed: int, machines: Sequence[str] | None = None) -> Iterator[str]:
-    """``count`` spoilt calls of each model on each machine, and all ways to give it wrong weights and too little memory."""
+def attack(count: int, seed: int, machines: Sequence[str] | None = None, least: bool = True) -> Iterator[str]:
+    """``count`` spoilt calls of each model on each machine, and all ways to give it wrong weights and too little memory; ``least``: the least that is enough
+    is looked for, by compiling with a dozen sizes."""
     rng, tried = random.Random(seed), installed() if machines is None else machines
     every = [(machine, subject) for machine in tried for subject in subjects()]
     for machine, subject in attempts(every):
@@ -122,7 +123,7 @@ def attack(count: int, seed: int, machines: Sequence[str] | None = None) -> Iter
             program = _Program(machine, subject, Path(folder))
             calls = spoilt(count, rng)
             found = [p for k in range(0, len(calls), _TOGETHER) for p in program.problems(_calls(calls[k : k + _TOGETHER]))]
-            found += [*program.problems(_NO_TENSORS), *program.short_of_memory(), *(program.problems(_WEIGHTS, ready=False) if subject.beside else ())]
+            found += [*program.problems(_NO_TENSORS), *(program.short_of_memory() if least else ()), *(program.problems(_WEIGHTS, ready=False) if subject.beside else ())]
             yield from (f"{subject.name} on {machine}: {problem}" for problem in found)
 
 
@@ -172,7 +173,8 @@ class _Program:
         self.wanted = np.asarray(rd.compile(subject.content)(subject.x))
         target = "c -cores=1" if machine == HERE else machine
         rd.compile(subject.content, target=target).save(folder / "model.c", header=True, side_file=subject.beside)
-        parts = [_array("x", subject.x), _array("wanted", self.wanted), f"static {TYPES[str(self.wanted.dtype)]} y[{self.wanted.size + 2}];"]
+        beyond = np.zeros(8, subject.x.dtype)  # what spoilt calls may read where the offset or address of bytes is another
+        parts = [_array("x", np.concatenate([subject.x.ravel(), beyond])), _array("wanted", self.wanted), f"static {TYPES[str(self.wanted.dtype)]} y[{self.wanted.size + 2}];"]
         sizes = {"ROWS": subject.x.shape[0], "DEPTH": subject.x.shape[1], "COLUMNS": self.wanted.shape[1]}
         if subject.beside:
             content = (folder / "model.weights").read_bytes()

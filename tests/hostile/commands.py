@@ -80,7 +80,7 @@ OPTIONS: dict[str, dict[str, list]] = {
                      "--on": TEXTS},  # without a key, so that none of them begins to serve
     "web": {"": FILES, "--output": FOLDERS, "--title": TEXTS, "--kind": [*TEXTS, "picture", "numbers"], "--labels": FILES,
             "--tokenizer": FILES, "--template": TEXTS, "--sample": FILES, "--bgr": FLAG, "--size": NUMBERS, "--rate": NUMBERS, "--window": NUMBERS,
-            "--overlap": NUMBERS,
+            "--overlap": NUMBERS, "--mel": [*TEXTS, "log", "whisper", "log,hop=0", "log,window=-1", "whisper,bins=1e9", "log,hop=", ",hop=3", "log,rate=nan"],
             "--mean": [*NUMBERS, "1,2,3", ",", *TEXTS], "--std": [*NUMBERS, "0,0,0", *TEXTS], "--fix": SIZES,
             "--accuracy": TEXTS, "--weights": [*TEXTS, "float16"], "--port": NUMBERS, "--serve": [],
             "--json": FLAG},  # which does not serve

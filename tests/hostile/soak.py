@@ -179,7 +179,8 @@ def use(folder: Path, seconds: float, seed: int) -> None:
     for thread in threads:
         thread.join()
     warm = [m for t, m in memory if t >= min(WARM_UP[0] * seconds, WARM_UP[1])]
-    slope, _ = statistics.linear_regression(range(len(warm)), warm)
+    warm = warm or [used for _, used in memory]
+    slope = statistics.linear_regression(range(len(warm)), warm).slope if len(warm) > 1 else 0.0  # on a busy machine few are seen
     mean, growth = statistics.fmean(warm), slope * len(warm)
     soak.open.clear()
     gc.collect()

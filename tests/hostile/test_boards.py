@@ -12,7 +12,13 @@ from .boards import HERE, attack, installed
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_c_source_here():
-    assert list(attack(60, seed=1, machines=(HERE,))) == []
+    assert list(attack(60, seed=1, machines=(HERE,), least=False)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_the_least_memory_here():
+    assert list(attack(60, seed=3, machines=(HERE,))) == []
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ FRACTIONS = {  # that are no figures of a machine, and why
     "strategy/generation.py": ({1e9, 0.5, 2.0, 3.0, 1e-3}, "rough times of spaces that a user describes, in comparison with each other"),
     "strategy/match/accesses.py": ({10.0, 0.5, 0.25}, "what operations cost in comparison with each other"),
     "strategy/parallelism.py": ({1e-3}, "no division by zero"),
-    "strategy/pointwise/transposition.py": ({0.5}, "loads and stores of an element, of which vectors move several"),
+    "strategy/pointwise/transposition.py": ({0.5, 1.25}, "loads and stores of an element, of which vectors move several; how far the model is trusted"),
     "strategy/product/packed_products.py": ({3.0}, "instructions that unpack a vector of words"),
     "strategy/product/pair_products.py": ({3.0, 4.0}, "counts of instructions"),
     "strategy/product/register_tile.py": ({4.0}, "bytes of float32"),
