@@ -123,7 +123,8 @@ def attack(count: int, seed: int, machines: Sequence[str] | None = None, least: 
             program = _Program(machine, subject, Path(folder))
             calls = spoilt(count, rng)
             found = [p for k in range(0, len(calls), _TOGETHER) for p in program.problems(_calls(calls[k : k + _TOGETHER]))]
-            found += [*program.problems(_NO_TENSORS), *(program.short_of_memory() if least else ()), *(program.problems(_WEIGHTS, ready=False) if subject.beside else ())]
+            found += [*program.problems(_NO_TENSORS), *(program.short_of_memory() if least else ())]
+            found += [*(program.problems(_WEIGHTS, ready=False) if subject.beside else ())]
             yield from (f"{subject.name} on {machine}: {problem}" for problem in found)
 
 
@@ -174,7 +175,8 @@ class _Program:
         target = "c -cores=1" if machine == HERE else machine
         rd.compile(subject.content, target=target).save(folder / "model.c", header=True, side_file=subject.beside)
         beyond = np.zeros(8, subject.x.dtype)  # what spoilt calls may read where the offset or address of bytes is another
-        parts = [_array("x", np.concatenate([subject.x.ravel(), beyond])), _array("wanted", self.wanted), f"static {TYPES[str(self.wanted.dtype)]} y[{self.wanted.size + 2}];"]
+        parts = [_array("x", np.concatenate([subject.x.ravel(), beyond])), _array("wanted", self.wanted),
+                 f"static {TYPES[str(self.wanted.dtype)]} y[{self.wanted.size + 2}];"]
         sizes = {"ROWS": subject.x.shape[0], "DEPTH": subject.x.shape[1], "COLUMNS": self.wanted.shape[1]}
         if subject.beside:
             content = (folder / "model.weights").read_bytes()
