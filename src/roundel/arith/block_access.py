@@ -70,7 +70,7 @@ class _Access(Visitor):
         self.local: set[Buffer] = set()
         self.reads: dict[Buffer, tuple[Range, ...]] = {}
         self.writes: dict[Buffer, tuple[Range, ...]] = {}
-        self.met: set[tir.BufferLoad] = set()  # loads that are recorded as they are where the visit is
+        self.met: set[Expr] = set()  # expressions whose loads are recorded as they are where the visit is
 
     def enter(self, block: Block) -> None:
         """Visit the block whose accesses are asked for."""
@@ -138,9 +138,12 @@ class _Access(Visitor):
     # --- visiting
 
     def visit(self, node: Any) -> None:
-        """Dispatch on the node's type; index expressions touch no memory."""
-        if not (isinstance(node, Expr) and node.is_index):
+        """Dispatch on the node's type; index expressions touch no memory, and expressions are shared: each is visited once where it is."""
+        if not isinstance(node, Expr):
             super().visit(node)
+        elif not node.is_index and node not in self.met:
+            super().visit(node)
+            self.met.add(node)
 
     def generic(self, node: Any) -> None:
         """Visit the children."""
@@ -149,10 +152,8 @@ class _Access(Visitor):
 
     @on(tir.BufferLoad)
     def _load(self, e: tir.BufferLoad) -> None:
-        if e not in self.met:
-            self.record(self.reads, e.buffer, self.points(e.buffer, e.indices))
-            self.generic(e)
-            self.met.add(e)
+        self.record(self.reads, e.buffer, self.points(e.buffer, e.indices))
+        self.generic(e)
 
     @on(tir.BufferStore)
     def _store(self, s: tir.BufferStore) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from roundel.ir import Buffer, Var, Visitor, on, substitute, tir, walk
+from roundel.ir import Buffer, Var, Visitor, on, substitute, tir
 from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Block, BufferLoad, BufferRegion, BufferStore, Expr, Range, Stmt
 
@@ -204,10 +204,14 @@ _REFERRING = frozenset((BufferLoad, BufferStore, BufferRegion, tir.MatchBufferRe
 @lru_cache(maxsize=4096)
 def memory_of(block: Block) -> frozenset[Var]:
     """The pointers to all memory that a block, or one in it, refers to."""
-    found = {b.data for b in block.alloc_buffers}
+    found, seen = {b.data for b in block.alloc_buffers}, set()
     stack = block._below()
     while stack:
         n = stack.pop()
+        if isinstance(n, Expr):
+            if n in seen:
+                continue
+            seen.add(n)
         if type(n) is Block:
             found |= memory_of(n)
             continue
@@ -221,4 +225,14 @@ def memory_of(block: Block) -> frozenset[Var]:
 
 def variables_of(node: Any) -> frozenset[Var]:
     """Every variable that occurs in a statement or expression."""
-    return frozenset(n for n in walk(node) if type(n) is Var)
+    found, seen, stack = set(), set(), [node]
+    while stack:
+        n = stack.pop()
+        if isinstance(n, Expr):
+            if n in seen:
+                continue
+            seen.add(n)
+        if type(n) is Var:
+            found.add(n)
+        stack += n._below()
+    return frozenset(found)

@@ -9,6 +9,7 @@ from roundel.arith import Analyzer, end, inverse_index_map
 from roundel.ir import Buffer, Rewriter, Var, free_vars, on, substitute, tir, walk
 from roundel.ir.errors import ArithError
 from roundel.ir.tir import Block, BlockRealize, BufferLoad, BufferStore, Expr
+from roundel.ir.visit import walk_data
 
 from . import ordering, scopes, sharing
 from .accesses import memory_of
@@ -97,7 +98,7 @@ def _touches(s: tir.Stmt, buffer: Buffer) -> bool:
     elif child_stmts(s):
         own = tuple(getattr(s, name) for name in s._children)
     own = tuple(e for e in own if e is s or (isinstance(e, Expr) and not e.is_index))
-    return bool(own) and any(n.buffer is buffer if type(n) in (BufferLoad, BufferStore) else n is buffer.data for e in own for n in walk(e))
+    return bool(own) and any(n.buffer is buffer if type(n) in (BufferLoad, BufferStore) else n is buffer.data for e in own for n in walk_data(e))
 
 
 def _single_store(tree: Tree, realize: BlockRealize, doing: str) -> BufferStore:
@@ -144,10 +145,21 @@ def _require_inputs_unchanged(tree: Tree, realize: BlockRealize, buffer: Buffer)
 
 
 class _Inline(Rewriter):
-    """Loads of a buffer become its defining value at their indices."""
+    """Loads of a buffer become its defining value at their indices. Expressions are shared, and each is rewritten once."""
 
     def __init__(self, tree: Tree, buffer: Buffer, where: dict[Expr, int], value: Expr) -> None:
         self.tree, self.target, self.where, self.value = tree, buffer, where, value
+        self.known: dict[Expr, Any] = {}
+
+    def rewrite(self, node: Any) -> Any:
+        """What a node becomes."""
+        if not isinstance(node, Expr):
+            return super().rewrite(node)
+        if node.is_index:  # which loads nothing
+            return node
+        if node not in self.known:
+            self.known[node] = super().rewrite(node)
+        return self.known[node]
 
     @on(BlockRealize)
     def _realize(self, realize: BlockRealize) -> BlockRealize:
