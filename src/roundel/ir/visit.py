@@ -80,6 +80,19 @@ def statements(node: Node) -> Iterator[Node]:
             stack += [c for c in reversed(n._below()) if not isinstance(c, te.Expr)]
 
 
+def walk_once(node: Node) -> Iterator[Node]:
+    """Every node of the tree, in no particular order; expressions are shared, and each is met once."""
+    stack, seen = [node], set()
+    while stack:
+        n = stack.pop()
+        if isinstance(n, te.Expr):
+            if n in seen:
+                continue
+            seen.add(n)
+        yield n
+        stack += n._below()
+
+
 def walk_data(node: Node) -> Iterator[Node]:
     """Every node that may touch memory or call something, parents first: index expressions are left out, and what is shared is met once."""
     stack, seen = [node], set()

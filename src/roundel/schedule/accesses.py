@@ -13,6 +13,7 @@ from typing import Any
 from roundel.ir import Buffer, Var, Visitor, on, substitute, tir
 from roundel.ir.dataclass import dataclass
 from roundel.ir.tir import Block, BufferLoad, BufferRegion, BufferStore, Expr, Range, Stmt
+from roundel.ir.visit import walk_once
 
 from .updates import family
 
@@ -225,14 +226,4 @@ def memory_of(block: Block) -> frozenset[Var]:
 
 def variables_of(node: Any) -> frozenset[Var]:
     """Every variable that occurs in a statement or expression."""
-    found, seen, stack = set(), set(), [node]
-    while stack:
-        n = stack.pop()
-        if isinstance(n, Expr):
-            if n in seen:
-                continue
-            seen.add(n)
-        if type(n) is Var:
-            found.add(n)
-        stack += n._below()
-    return frozenset(found)
+    return frozenset(n for n in walk_once(node) if type(n) is Var)
