@@ -14,6 +14,7 @@ from tests.node_models import FOUND, Failed, Node
 
 import roundel as rd
 from roundel.build.wasm import _MOST, _leb, _Module, _number
+from roundel.build.wasm_link import _functions
 from roundel.ir.errors import BuildError, CallError, OptionError
 from roundel.runtime.integrity import BLOCK
 
@@ -92,6 +93,12 @@ def test_functions_of_the_c_library_are_linked_in(node, target, tmp_path):
     file = rd.compile(model, target=target).save(tmp_path / "m.wasm")
     same(run_where_it_can(node, file, inputs), listed(rd.compile(model)(*inputs)))
     assert _Module.read(file.read_bytes()).section(2)[:13] == b"\1\3env\6memory\2", "it imports no more than others"
+
+
+def test_the_math_that_zig_has_in_its_own_language_is_compiled(tmp_path):
+    """What the slow test above links with pointers of 64 bits."""
+    made, *sources = _functions(tmp_path)
+    assert b"tanhf" in made.read_bytes() and {"pow.c", "erff.c"} <= {path.name for path in sources}
 
 
 @in_node

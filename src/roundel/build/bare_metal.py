@@ -7,9 +7,7 @@ flash, variables and activations of RAM. Of the stack it takes what the deepest 
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -75,14 +73,14 @@ def compiler_of(cpu: str) -> tuple[str, ...] | None:
     if known is None:
         return None
     bare = f"-I{library.source_dir() / 'bare'}"  # headers for compilers that come without a C library
-    path, has_zig = shutil.which(known.gnu), importlib.util.find_spec("ziglang") is not None
-    if path and not (known.zig_first and has_zig):
+    path = shutil.which(known.gnu)
+    if path and not (known.zig_first and toolchain.has_zig()):
         return (path, *known.options, *(("-ffreestanding", "-fbuiltin", bare) if known.gnu == _GNU_RISCV else ()))
-    if has_zig:
+    if toolchain.has_zig():
         target, name = known.zig
         model = [option for option in known.options if option.startswith("-mcmodel")]
-        return (sys.executable, "-P", "-m", "ziglang", "cc", "-target", target, f"-mcpu={name}", *model, "-fno-sanitize=all", "-fno-unwind-tables",
-                "-fno-asynchronous-unwind-tables", "-g0", bare)
+        return (*toolchain.zig("cc"), "-target", target, f"-mcpu={name}", *model, "-fno-sanitize=all", "-fno-unwind-tables", "-fno-asynchronous-unwind-tables",
+                "-g0", bare)
     return None
 
 

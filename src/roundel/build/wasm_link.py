@@ -86,6 +86,5 @@ def _functions(work: Path) -> list[Path]:
     """math.h with pointers of 64 bits, which zig has partly in C and partly in its own language: an object, and sources that it compiles once."""
     made = work / "math.o"
     made.with_suffix(".zig").write_text(_IN_ZIG)
-    zig = toolchain.compiler(_TARGETS[64])[:-3]
-    toolchain.run([*zig, "build-obj", "-target", _TARGETS[64], "-O", "ReleaseSmall", made.with_suffix(".zig"), f"-femit-bin={made}"])
+    toolchain.run([*toolchain.zig("build-obj"), "-target", _TARGETS[64], "-O", "ReleaseSmall", made.with_suffix(".zig"), f"-femit-bin={made}"])
     return [made, *(path for path in sorted(_zig("libc", "musl", "src", "math").glob("*.c")) if not path.stem.endswith("l") and path.stem not in _ELSEWHERE)]

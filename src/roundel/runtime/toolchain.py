@@ -35,14 +35,24 @@ def compiler(triple: str | None = None) -> tuple[str, ...]:
                 return (path,)
     elif triple.endswith("windows-gnu") and (path := shutil.which(f"{triple.partition('-')[0]}-w64-mingw32-gcc")):
         return (path, "-static-libgcc", *_SAME_DLL)
-    if importlib.util.find_spec("ziglang") is not None:
+    if has_zig():
         # with debugging data, files would tell of the folder where they were made
-        return (sys.executable, "-P", "-m", "ziglang", "cc", "-g0", *(_zig_target(triple) if triple else ()))
+        return (*zig("cc"), "-g0", *(_zig_target(triple) if triple else ()))
     raise BuildError(
         "no C compiler was found" + (f" for {triple}" if triple else ""),
         hint="`pip install ziglang`: it links for other machines, which this one's compilers do not" if triple else
         "install gcc or clang, or `pip install ziglang`, or set CC",
     )
+
+
+def has_zig() -> bool:
+    """Whether the ``ziglang`` package is installed."""
+    return importlib.util.find_spec("ziglang") is not None
+
+
+def zig(tool: str) -> tuple[str, ...]:
+    """The command of one of the tools of the ``ziglang`` package: ``cc``, ``build-obj``, ``ar``, ``wasm-ld``."""
+    return (sys.executable, "-P", "-m", "ziglang", tool)
 
 
 def _zig_target(triple: str) -> tuple[str, ...]:
@@ -66,15 +76,15 @@ def module_linker() -> tuple[str, ...]:
     """The command that links WebAssembly modules: LLVM's linker, of the system or the ``ziglang`` package. Raises BuildError."""
     if path := shutil.which("wasm-ld"):
         return (path,)
-    if importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-P", "-m", "ziglang", "wasm-ld")
+    if has_zig():
+        return zig("wasm-ld")
     raise BuildError("no linker for WebAssembly was found", hint="`pip install ziglang`, or install lld")
 
 
 def llvm_text(source: str, language: str = "c", options: Sequence[str] = ()) -> str:
     """C or C++ (``c++``) as LLVM text, by clang or the ``ziglang`` package's. Raises BuildError."""
-    tool = [path] if (path := shutil.which("clang")) else [sys.executable, "-P", "-m", "ziglang", "cc"]
-    if not path and importlib.util.find_spec("ziglang") is None:
+    tool = (path,) if (path := shutil.which("clang")) else zig("cc")
+    if not path and not has_zig():
         raise BuildError("no compiler was found that makes LLVM text", hint="install clang, or `pip install ziglang`")
     with tempfile.TemporaryDirectory() as folder:
         written, made = Path(folder, "source"), Path(folder, "made.ll")
@@ -87,7 +97,7 @@ def archiver() -> tuple[str, ...]:
     """The command that makes static libraries."""
     if path := shutil.which("ar"):
         return (path,)
-    return (sys.executable, "-P", "-m", "ziglang", "ar")
+    return zig("ar")
 
 
 def keep_symbols(path: Path, patterns: Sequence[str], triple: str | None = None) -> None:
