@@ -62,6 +62,16 @@ def test_every_shape_and_type(monkeypatch, shape, dtype):
     assert seen == [0, 0]  # the first call goes the general way
 
 
+def test_a_model_from_a_file_is_called_the_quick_way_too(monkeypatch, tmp_path):
+    seen = _called(monkeypatch)
+    rd.compile(_Both(), (torch.zeros(3), torch.zeros(3))).save(tmp_path / "both.so")
+    del seen[:]
+    model, x = rd.load(tmp_path / "both.so"), np.arange(3, dtype=np.float32)
+    for _ in range(3):
+        np.testing.assert_array_equal(model(x, -x)[0], -x)
+    assert seen == [0, 0]
+
+
 def test_what_is_not_as_expected_goes_the_general_way(monkeypatch, graphs):
     seen = _called(monkeypatch)
     old = graphs["scale"]

@@ -32,7 +32,7 @@ _EMBED_AT_MOST = 1 << 30  # bytes; more would push code and data out of each oth
 _PLACE = hashlib.sha256(b"the place of the weights").digest()  # what the linker sees of them
 _NAME = hashlib.sha256(b"the name of the weights' file").digest()  # what lies before it
 _EXPORTS = (
-    "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_invoke; rd_ffi_*; rd_python_*; __tvm_ffi_*; %s_*; local: *; };\n"
+    "{ global: roundel_*; rd_fail; rd_failf; rd_package_*; rd_invoke; rd_call_arrays; rd_ffi_*; rd_python_*; __tvm_ffi_*; %s_*; local: *; };\n"
 )
 _LINK = (
     "-shared",

@@ -53,10 +53,6 @@ class Memory:
         _known[self.address] = self
         return raw
 
-    def view(self, owner: np.ndarray, rows: int) -> np.ndarray:
-        """The first rows. ``owner``: what ``self.owner`` refers to."""
-        return np.ndarray((*self.outer, rows, *self.inner), self.dtype.numpy, owner, self.offset, self.strides)
-
     def holds(self, past: Any, shape: tuple[int, ...]) -> bool:
         """Whether ``past``, which begins where the memory does, has the rows that were given out, and there is room for ``shape``."""
         axis = self.axis
@@ -70,15 +66,16 @@ class Memory:
 
     def share(self, result: np.ndarray) -> None:
         """One more array that lies here."""
-        others = [array for r in tuple(self.results) if (array := r()) is not None]
-        for array in (*others, result) if others else ():
-            array.flags.writeable = False
+        if self.results:
+            others = [array for r in self.results.copy() if (array := r()) is not None]
+            for array in (*others, result) if others else ():
+                array.setflags(write=False)
         self.results.append(weakref.ref(result, self._gone))
 
     def _gone(self, result: weakref.ref[np.ndarray]) -> None:
         self.results.remove(result)
         if len(self.results) == 1 and (last := self.results[0]()) is not None:
-            last.flags.writeable = True
+            last.setflags(write=True)
 
 
 def _forget(address: int, _: Any) -> None:
@@ -120,27 +117,31 @@ class Growth:
 
     def result(self, past: Any, shape: tuple[int, ...], axis: int, dtype: DType, torch: Any) -> Any:
         """An array (a PyTorch tensor with ``torch``) of this shape that begins with ``past``, if that is known to be possible."""
+        array = self.array(past, shape, axis, dtype, torch is None)
+        return array if torch is None else _as_torch(array, dtype, torch)
+
+    def array(self, past: Any, shape: tuple[int, ...], axis: int, dtype: DType, is_shared: bool = True) -> np.ndarray:
+        """The same as an array; ``is_shared``: it is what the caller gets."""
         if 0 in shape and 0 in (*shape[:axis], *shape[axis + 1 :]):
-            array = tensors.empty(shape, dtype.numpy)
-            return array if torch is None else _as_torch(array, dtype, torch)
-        known = _known.get(_address(past))
-        memory, owner = self._grown(known, past, shape, dtype) or _new(shape, axis, dtype, known is not None or 0 in past.shape)
-        array = memory.view(owner, shape[axis])
-        if torch is not None:
-            return _as_torch(array, dtype, torch)
-        self.arrays.append((memory, array))
+            return tensors.empty(shape, dtype.numpy)
+        memory = _known.get(_address(past))
+        owner = None if memory is None else memory.owner()
+        if owner is None or memory.dtype is not dtype or not self._claims(memory, past, shape):
+            memory, owner = _new(shape, axis, dtype, memory is not None or 0 in past.shape)
+        array = np.ndarray(shape, dtype.numpy, owner, memory.offset, memory.strides)
+        if is_shared:
+            self.arrays.append((memory, array))
         return array
 
-    def _grown(self, memory: Memory | None, past: Any, shape: tuple[int, ...], dtype: DType) -> tuple[Memory, np.ndarray] | None:
-        owner = None if memory is None else memory.owner()
-        if memory is None or owner is None or memory.dtype is not dtype:
-            return None
+    def _claims(self, memory: Memory, past: Any, shape: tuple[int, ...]) -> bool:
+        """Take more rows of a memory, where they can be had."""
         with _lock:
             if not memory.holds(past, shape):
-                return None
-            self.claimed.append((memory, memory.rows, shape[memory.axis]))
-            memory.rows = shape[memory.axis]
-        return memory, owner
+                return False
+            rows = shape[memory.axis]
+            self.claimed.append((memory, memory.rows, rows))
+            memory.rows = rows
+        return True
 
 
 def _new(shape: tuple[int, ...], axis: int, dtype: DType, room: bool) -> tuple[Memory, np.ndarray]:

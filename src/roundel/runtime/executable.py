@@ -8,6 +8,7 @@ nothing that need not be: the C runtime gets DLPack's view of each array and che
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from . import arrays, boundary, caches, ffi, interrupt, library, metadata, nativ
 from .metadata import FunctionInfo, Template
 
 _SHAPES_KEPT = 256  # output shapes are remembered for that many combinations of input shapes
+_TOO_MANY = 1 << 60  # elements of a result
 
 
 class OpenLibrary:
@@ -168,7 +170,7 @@ class BoundFunction:
         self._returns = bool(info.extra.get("returns"))
         text.learn(info.extra.get("texts", ()))
         self._caches = {c.output: c for c in (described.caches[k] for k in range(described.num_caches))}
-        self._has_scalars = any(t.scalar for t in info.inputs)
+        self._grown = [(t, self._caches.get(k)) for k, t in enumerate(self._out_types)]  # types of the results, and which of them are caches
         self._plain: dict[Any, tuple] = {}  # by the shapes of the inputs: shapes and types of the results, and what makes them
         self._same_shapes = not described.num_symbols  # whatever the inputs are
         self._invoke = self._array_caller()
@@ -250,11 +252,9 @@ class BoundFunction:
         shapes = self._output_shapes(args)
         if None in shapes:
             return None
-        described = enumerate(zip(shapes, self._out_types))
-        known = self._caches
         with caches.Growth() as growth:
-            results = tuple([growth.result(args[known[k].input], s, known[k].axis, t, None) if k in known else tensors.empty(s, t.numpy)
-                             for k, (s, t) in described])
+            results = tuple([tensors.empty(s, t.numpy) if c is None else growth.array(args[c.input], s, c.axis, t)
+                             for s, (t, c) in zip(shapes, self._grown)])
             if status := invoke(args, results):
                 if status > 0:
                     self._raise(status)
@@ -273,8 +273,7 @@ class BoundFunction:
             key = None if self._same_shapes else tuple([a.shape for a in args])
             plan = self._torch_plans.get(key)
             if plan is None:
-                shapes = self._shapes.get(tuple([a.shape for a in args]))
-                if describe is None or not shapes or None in shapes:
+                if describe is None or None in (shapes := self._output_shapes(args)):
                     return None
                 if len(self._torch_plans) >= _SHAPES_KEPT:
                     self._torch_plans.clear()
@@ -423,51 +422,82 @@ class BoundFunction:
         return seconds
 
     def _output_shapes(self, inputs: Sequence) -> tuple:
-        """Shape of each output for these inputs, or None where only the run can tell."""
-        key = None if self._has_scalars else tuple([tuple(v.shape) for v in inputs])
-        known = self._shapes.get(key) if key is not None else None
+        """Shape of each output for these inputs, or None where only the run can tell. Inputs that do not fit give None here, and an error in the call."""
+        try:
+            key = tuple([inputs[k].shape[at] if at >= 0 else int(inputs[k]) for k, at in self._solved.values()])
+        except IndexError:  # of an input with too few dimensions
+            return (None,) * self._native.num_outputs
+        known = self._shapes.get(key)
         if known is None:
-            known = self._evaluate_shapes(inputs)
-            if key is not None:
-                if len(self._shapes) >= _SHAPES_KEPT:
-                    self._shapes.clear()
-                self._shapes[key] = known
+            known = self._evaluate_shapes(key)
+            if len(self._shapes) >= _SHAPES_KEPT:
+                self._shapes.clear()
+            self._shapes[key] = known
         return known
 
-    def _evaluate_shapes(self, inputs: Sequence) -> tuple:
-        """Solve the symbols and ask the module; inputs that do not fit give None here, and an error in the call."""
+    @cached_property
+    def _solved(self) -> dict[int, tuple[int, int]]:
+        """The input and its dimension (-1: its value) that is a symbol, of each but the room of caches."""
         described = self._native
-        symbols = (ctypes.c_int64 * max(described.num_symbols, 1))(*[-1] * described.num_symbols)
+        found: dict[int, tuple[int, int]] = {}
+        rooms = [c.symbol for c in self._caches.values()]
+        for k in range(described.num_inputs):
+            param = described.params[k]
+            for position in range(max(param.ndim, 1) if param.dims else 0):
+                symbol = -1 - dim if native.COMPUTED < (dim := param.dims[position]) < 0 else -1
+                if symbol >= 0 and symbol not in rooms:
+                    found.setdefault(symbol, (k, -1 if param.ndim == native.SCALAR else position))
+        return found
+
+    @cached_property
+    def _unsolved(self) -> Any:
+        """The symbols before inputs tell any: -1, and no room of caches."""
+        symbols = [-1] * self._native.num_symbols or [0]
         for cache in self._caches.values():
             symbols[cache.symbol] = 0
-        for index, value in enumerate(inputs):
-            param = described.params[index]
-            dims = (int(value),) if param.ndim == native.SCALAR else tuple(value.shape)
-            for position, dim in enumerate(dims if param.dims else ()):
-                if position < max(param.ndim, 1) and native.COMPUTED < param.dims[position] < 0:
-                    symbols[-1 - param.dims[position]] = dim
-        if any(symbols[i] < 0 for i in range(described.num_symbols)):
-            return (None,) * described.num_outputs
-        ranks = [max(described.params[i].ndim, 0) for i in range(described.num_inputs + described.num_outputs)]
-        dims = self._all_dims(symbols, sum(ranks))
-        shapes, start = [], sum(ranks[: described.num_inputs])
-        for rank in ranks[described.num_inputs :]:
-            shape = tuple(dims[start : start + rank])
-            shapes.append(None if any(d < 0 for d in shape) or _too_large(shape) else shape)
-            start += rank
+        return (ctypes.c_int64 * len(symbols))(*symbols)
+
+    @cached_property
+    def _ranks(self) -> list[int]:
+        described = self._native
+        return [max(described.params[i].ndim, 0) for i in range(described.num_inputs + described.num_outputs)]
+
+    @cached_property
+    def _spans(self) -> list[tuple[int, int]]:
+        """Where the dimensions of each output lie among those of all parameters."""
+        ends = list(itertools.accumulate(self._ranks, initial=0))
+        return list(itertools.pairwise(ends))[self._native.num_inputs :]
+
+    def _evaluate_shapes(self, values: Sequence[int]) -> tuple:
+        """Ask the module, given the values of the symbols that inputs tell."""
+        ranks, symbols = self._ranks, (ctypes.c_int64 * len(self._unsolved)).from_buffer_copy(self._unsolved)
+        for symbol, value in zip(self._solved, values):
+            symbols[symbol] = value
+        if min(symbols) < 0:
+            return (None,) * self._native.num_outputs
+        dims = tuple(self._all_dims(symbols, sum(ranks)))
+        shapes = [dims[a:b] for a, b in self._spans]
+        if min(dims, default=0) < 0 or max(dims, default=0) ** max(ranks, default=0) >= _TOO_MANY:  # then some may be what only the run can tell
+            return tuple([None if any(d < 0 for d in s) or math.prod(s) >= _TOO_MANY else s for s in shapes])
         return tuple(shapes)
 
     def _all_dims(self, symbols: Any, count: int) -> list[int]:
-        described = self._native
-        if described.shapes:
+        if self._ask_shapes is not None:
             dims = (ctypes.c_int64 * max(count, 1))()
-            ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(described.shapes)(symbols, dims)
-            return list(dims)
+            self._ask_shapes(symbols, dims)
+            return dims[:count]
+        described = self._native
         return [
             d if (d := described.params[p].dims[i]) >= 0 or d == native.COMPUTED else symbols[-1 - d]
             for p in range(described.num_inputs + described.num_outputs)
             for i in range(max(described.params[p].ndim, 0))
         ]
+
+    @cached_property
+    def _ask_shapes(self) -> Callable[..., None] | None:
+        """Evaluates the dimensions of all parameters, where some are expressions."""
+        at = self._native.shapes
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(at) if at else None
 
     def _finish(self, output: Any, dtype: DType, scalar: bool, torch: Any) -> Any:
         if isinstance(output, tensors.Described):
@@ -529,13 +559,6 @@ def _first(template: Template) -> int:
     while isinstance(template, list):
         template = template[0]
     return template
-
-
-def _too_large(shape: tuple[int, ...]) -> bool:
-    total = 1
-    for dim in shape:
-        total *= dim
-    return total >= 2**60
 
 
 def _check_writable(value: Any) -> None:
