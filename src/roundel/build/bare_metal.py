@@ -97,7 +97,7 @@ def compile_source(source: Path, out: Path, cpu: str) -> Needs:
         tells = (*_AS_WRITTEN, "-fcallgraph-info=su") if is_gnu else (*_AS_WRITTEN_BY_CLANG, "-fstack-size-section")
         toolchain.run([*command, *_OPTIONS, *tells, "-c", source.resolve(), "-o", made], cwd=folder)
         content = made.read_bytes()
-        calls = CallGraph.of_gnu(next(folder.glob("*.ci")).read_text()) if is_gnu else CallGraph.of_riscv(content, MACHINES[cpu]["vector_bytes"])
+        calls = CallGraph.of_gnu(next(folder.glob("*.ci")).read_text()) if is_gnu else CallGraph.of_clang(content, MACHINES[cpu]["vector_bytes"])
         shutil.copyfile(made, out)
         return Needs(*_sizes(content), None if calls is None else deepest_stack(calls))
     finally:

@@ -2,9 +2,9 @@
 """The stack that an object's functions take: the deepest chain of calls in a graph of calls, as GCC writes it down or as an object of Clang's shows it.
 
 GCC tells frames and calls of every function (``-fcallgraph-info=su``). Clang writes the sizes of frames into the object (``-fstack-size-section``), where
-each function has a section of its own (``-ffunction-sections``); its calls are in that section's relocations and instructions, which are read for RISC-V.
-Vectors that a function keeps in memory for want of registers are not in these sizes, as the processor tells how long they are: instructions at the
-function's beginning make room for them, and say how many there are.
+each function has a section of its own (``-ffunction-sections``); its calls are in that section's relocations and instructions, which are read for RISC-V and
+for Arm's processors without a system. RISC-V's vectors that a function keeps in memory for want of registers are not in these sizes, as the processor tells
+how long they are: instructions at the function's beginning make room for them, and say how many there are.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 import heapq
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ..ir.dataclass import dataclass
-from . import elf, riscv_frames
+from . import elf, riscv_frames, thumb_frames
 
 _POINTERS = 3  # calls through pointers that are open at a time: the model's function, a task, a task of that
 _THROUGH_POINTER = "__indirect_call"  # GCC's name
@@ -51,10 +51,11 @@ class CallGraph:
         return CallGraph(frames, callees, tuple(name for name in frames if name not in by_name))
 
     @staticmethod
-    def of_riscv(content: bytes, vector_bytes: int) -> CallGraph | None:
-        """Of an object that Clang compiled for RISC-V, whose vectors have so many bytes. None where the object does not tell: it is for another processor, or
-        a function's frame has a size that only the run knows."""
-        if elf.machine_of(content) != _RISCV:
+    def of_clang(content: bytes, vector_bytes: int) -> CallGraph | None:
+        """Of an object that Clang compiled for RISC-V, whose vectors have so many bytes, or for Arm's processors without a system. None where the object does
+        not tell: it is for another processor, or a function's frame has a size that only the run knows."""
+        machine = elf.machine_of(content)
+        if machine not in _CALLS:
             return None
         sections = elf.sections_of(content)
         symbols = elf.symbols_of(content, sections)
@@ -65,7 +66,7 @@ class CallGraph:
         pointed: set[str] = set()
         calls: dict[int, set[int]] = {}  # of a section: where it has calls by name
         for number, at, kind, symbol in _relocations(content, sections, symbols):
-            if kind in _CALLS and number in names:
+            if kind in _CALLS[machine] and number in names:
                 calls.setdefault(number, set()).add(at)
                 callees.setdefault(names[number], []).append(names.get(symbol.section, symbol.name))
             elif symbol.kind in (elf.FUNCTION, elf.SECTION) and symbol.section in names:
@@ -74,14 +75,21 @@ class CallGraph:
             if not number:
                 continue
             code = content[sections[number].begin :][: sections[number].size]
-            vectors = riscv_frames.vectors_on_stack(code)
+            vectors, has_pointer = _shown(machine, code, calls.get(number, ()))
             if number not in sizes or vectors is None:
                 return None
             frames[name] = sizes[number] + vectors * vector_bytes
-            if riscv_frames.calls_through_pointer(code, calls.get(number, ())):
+            if has_pointer:
                 callees.setdefault(name, []).append(_through_pointer(name))
         by_name = {callee for found in callees.values() for callee in found}
         return CallGraph(frames, callees, tuple(name for name in frames if name in pointed or name not in by_name))
+
+
+def _shown(machine: int, code: bytes, calls: Collection[int]) -> tuple[int | None, bool]:
+    """How many vectors whose length the processor tells a function keeps on its stack (None: that cannot be read), and whether it calls through a pointer."""
+    if machine == _ARM:
+        return 0, thumb_frames.calls_through_pointer(code)
+    return riscv_frames.vectors_on_stack(code), riscv_frames.calls_through_pointer(code, calls)
 
 
 def _through_pointer(caller: str) -> str:
@@ -89,8 +97,11 @@ def _through_pointer(caller: str) -> str:
     return _PROGRAMS_OWN if _ASKS.search(caller) else _THROUGH_POINTER
 
 
-_RISCV, _CALLS = 243, (17, 18, 19, 45)  # the processor's number; relocations of jumps and calls (R_RISCV_JAL, CALL, CALL_PLT, RVC_JUMP)
+_RISCV, _ARM = 243, 40
+_CALLS = {_RISCV: (17, 18, 19, 45), _ARM: (10, 30, 51, 102, 103)}
+"""By the processor's number, relocations of jumps and calls: R_RISCV_JAL, CALL, CALL_PLT, RVC_JUMP; R_ARM_THM_CALL, JUMP24, JUMP19, JUMP11, JUMP8."""
 _LOADED = 2  # the flag of a section that is in memory
+_UNWINDS = 0x70000001  # the kind of a section that tells, for every function of Arm, how to leave it
 
 
 def _stack_sizes(content: bytes, sections: Sequence[elf.Section]) -> Iterator[tuple[int, int]]:
@@ -103,10 +114,11 @@ def _stack_sizes(content: bytes, sections: Sequence[elf.Section]) -> Iterator[tu
 
 def _relocations(content: bytes, sections: Sequence[elf.Section], symbols: Sequence[elf.Symbol]) -> Iterator[tuple[int, int, int, elf.Symbol]]:
     """What the linker fills in, in sections that are in memory: a section's number, the place in it, the kind, and the symbol."""
-    layout, shift = ("<QQq", 32) if elf.is_wide(content) else ("<IIi", 8)
+    layout, shift = ("QQ", 32) if elf.is_wide(content) else ("II", 8)
+    addends = {elf.RELOCATIONS: "q" if elf.is_wide(content) else "i", elf.RELOCATIONS_IN_PLACE: ""}
     for table in sections:
-        if table.kind == elf.RELOCATIONS and sections[table.info].flags & _LOADED:
-            for at, info, _ in struct.iter_unpack(layout, content[table.begin : table.begin + table.size]):
+        if table.kind in addends and sections[table.info].flags & _LOADED and sections[table.info].kind != _UNWINDS:
+            for at, info, *_ in struct.iter_unpack(f"<{layout}{addends[table.kind]}", content[table.begin : table.begin + table.size]):
                 yield table.info, at, info & ((1 << shift) - 1), symbols[info >> shift]
 
 

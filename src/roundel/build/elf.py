@@ -97,7 +97,8 @@ class Symbol(NamedTuple):
     section: int
 
 
-SYMBOLS, RELOCATIONS, EMPTY = 2, 4, 8  # kinds of sections: symbols, relocations with addends, and those that take no room in the file
+SYMBOLS, RELOCATIONS, EMPTY, RELOCATIONS_IN_PLACE = 2, 4, 8, 9
+"""Kinds of sections: symbols, relocations with addends, those that take no room in the file, and relocations whose addends are where they are applied."""
 FUNCTION, SECTION = 2, 3  # kinds of symbols
 
 
