@@ -87,13 +87,12 @@ def test_a_program_imports_the_system_and_brings_its_memory(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("target, run", [("wasm32", Instance), ("wasm32-wasi", Program)])
 @pytest.mark.parametrize("name", ["mobilenetv2", "resnet18", "bert128"])
-def test_real_models_on_servers(name, tmp_path):
+def test_real_models_on_servers(name, target, run, tmp_path):
     case = Case(name)
     inputs, want = data(case)
-    for target in ("wasm32", "wasm32-wasi"):
-        file = rd.compile(onnx_file(case), target=target).save(tmp_path / "m.wasm", side_file=True)
-        assert file.stat().st_size <= 400 << 10
-        server = Instance(file) if target == "wasm32" else Program(file)
-        (got,) = server.run(list(inputs.values()), 1)
-        np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * np.abs(want).max())
+    file = rd.compile(onnx_file(case), target=target).save(tmp_path / "m.wasm", side_file=True)
+    assert file.stat().st_size <= 400 << 10
+    (got,) = run(file).run(list(inputs.values()), 1)
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4 * np.abs(want).max())
