@@ -3,20 +3,23 @@
 #pragma once
 #define NAN __builtin_nanf("")
 #define INFINITY __builtin_inff()
+/* Instructions of many processors, of which such compilers, told that there is no library, would make calls. */
+#define fma(x, y, z) __builtin_fma(x, y, z)
+#define fmaf(x, y, z) __builtin_fmaf(x, y, z)
+#define sqrt(x) __builtin_sqrt(x)
+#define sqrtf(x) __builtin_sqrtf(x)
+#define floor(x) __builtin_floor(x)
+#define floorf(x) __builtin_floorf(x)
+#define ceil(x) __builtin_ceil(x)
+#define ceilf(x) __builtin_ceilf(x)
+#define trunc(x) __builtin_trunc(x)
+#define truncf(x) __builtin_truncf(x)
+#define rint(x) __builtin_rint(x)
+#define rintf(x) __builtin_rintf(x)
 #define fabs(x) __builtin_fabs(x)
 #define fabsf(x) __builtin_fabsf(x)
 #define copysign(x, y) __builtin_copysign(x, y)
 #define copysignf(x, y) __builtin_copysignf(x, y)
-double floor(double);
-float floorf(float);
-double ceil(double);
-float ceilf(float);
-double trunc(double);
-float truncf(float);
-double rint(double);
-float rintf(float);
-double sqrt(double);
-float sqrtf(float);
 double exp(double);
 float expf(float);
 double exp2(double);
@@ -73,5 +76,3 @@ double hypot(double, double);
 float hypotf(float, float);
 double nextafter(double, double);
 float nextafterf(float, float);
-double fma(double, double, double);
-float fmaf(float, float, float);

@@ -33,6 +33,19 @@ def test_objects_ask_for_nothing_of_a_system(cpu, model, tmp_path, monkeypatch):
     assert 4 * 1024 < board["flash"] < 64 * 1024 and 8 * 16 * 16 < board["ram"] < 12 * 1024
 
 
+@pytest.mark.parametrize(("cpu", "has"), [("cortex-m4", "DSP"), ("cortex-m7", "DSP"), ("cortex-m33", "DSP"), ("cortex-m55", "MVE"), ("rv32imafc", ""),
+                                          ("rv64gcv-bare", "")])
+def test_zig_takes_the_instructions_that_a_board_has(cpu, has, tmp_path, monkeypatch):
+    """Those for floats at least: its names of processors stand for ones without."""
+    test = f"#ifndef __ARM_FEATURE_{has}\n#error\n#endif\n" if has else ""
+    rounds = "rintf(a) + " * (cpu in ("cortex-m33", "cortex-m55"))
+    (tmp_path / "net.c").write_text(f"{test}#include <math.h>\nfloat f(float a, float b, float c) {{ return {rounds}sqrtf(a) / b + fmaf(a, b, c); }}\n")
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    bare_metal.compile_source(tmp_path / "net.c", tmp_path / "net.o", cpu)
+    monkeypatch.undo()
+    assert not subprocess.run(["nm", "-u", tmp_path / "net.o"], capture_output=True, text=True, check=True).stdout
+
+
 def test_a_board_with_too_little_memory_is_refused(model, tmp_path):
     with pytest.raises(BuildError, match=r"the model needs [\d,]+ bytes of RAM on cortex-m4, and 2,048 were allowed"):
         model.save(tmp_path / "net.c", ram="2K")

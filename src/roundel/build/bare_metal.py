@@ -42,10 +42,10 @@ class _Compilers:
 
 _PROCESSORS = {
     "cortex-m3": _Compilers(_GNU_ARM, ("-mcpu=cortex-m3", "-mthumb"), ("thumb-freestanding-eabi", "cortex_m3")),
-    "cortex-m4": _Compilers(_GNU_ARM, ("-mcpu=cortex-m4", *_HARD), ("thumb-freestanding-eabihf", "cortex_m4")),
-    "cortex-m7": _Compilers(_GNU_ARM, ("-mcpu=cortex-m7", *_HARD), ("thumb-freestanding-eabihf", "cortex_m7")),
-    "cortex-m33": _Compilers(_GNU_ARM, ("-mcpu=cortex-m33", *_HARD), ("thumb-freestanding-eabihf", "cortex_m33")),
-    "cortex-m55": _Compilers(_GNU_ARM, ("-mcpu=cortex-m55", *_HARD), ("thumb-freestanding-eabihf", "cortex_m55")),
+    "cortex-m4": _Compilers(_GNU_ARM, ("-mcpu=cortex-m4", *_HARD), ("thumb-freestanding-eabihf", "cortex_m4+vfp4d16sp")),
+    "cortex-m7": _Compilers(_GNU_ARM, ("-mcpu=cortex-m7", *_HARD), ("thumb-freestanding-eabihf", "cortex_m7+fp_armv8d16sp")),
+    "cortex-m33": _Compilers(_GNU_ARM, ("-mcpu=cortex-m33", *_HARD), ("thumb-freestanding-eabihf", "cortex_m33+dsp+fp_armv8d16sp")),
+    "cortex-m55": _Compilers(_GNU_ARM, ("-mcpu=cortex-m55", *_HARD), ("thumb-freestanding-eabihf", "cortex_m55+fp_armv8d16sp+mve_fp")),
     "rv32imac": _Compilers(_GNU_RISCV, ("-march=rv32imac", "-mabi=ilp32"), ("riscv32-freestanding-none", "generic_rv32+m+a+c")),
     "rv32imafc": _Compilers(_GNU_RISCV, ("-march=rv32imafc", "-mabi=ilp32f"), ("riscv32-freestanding-none", "generic_rv32+m+a+f+c")),
     "rv64gcv-bare": _Compilers(_GNU_RISCV, ("-march=rv64gcv", "-mabi=lp64d", "-mcmodel=medany"), ("riscv64-freestanding-none", "generic_rv64+m+a+f+d+c+v"),

@@ -4,7 +4,8 @@
 GCC tells frames and calls of every function (``-fcallgraph-info=su``). Clang writes the sizes of frames into the object (``-fstack-size-section``), where
 each function has a section of its own (``-ffunction-sections``); its calls are in that section's relocations and instructions, which are read for RISC-V and
 for Arm's processors without a system. RISC-V's vectors that a function keeps in memory for want of registers are not in these sizes, as the processor tells
-how long they are: instructions at the function's beginning make room for them, and say how many there are.
+how long they are: instructions at the function's beginning make room for them, and say how many there are. Neither is what Arm's functions that hold vectors
+lose by aligning the stack to them.
 """
 
 from __future__ import annotations
@@ -75,21 +76,22 @@ class CallGraph:
             if not number:
                 continue
             code = content[sections[number].begin :][: sections[number].size]
-            vectors, has_pointer = _shown(machine, code, calls.get(number, ()))
-            if number not in sizes or vectors is None:
+            more, has_pointer = _shown(machine, code, calls.get(number, ()), vector_bytes)
+            if number not in sizes or more is None:
                 return None
-            frames[name] = sizes[number] + vectors * vector_bytes
+            frames[name] = sizes[number] + more
             if has_pointer:
                 callees.setdefault(name, []).append(_through_pointer(name))
         by_name = {callee for found in callees.values() for callee in found}
         return CallGraph(frames, callees, tuple(name for name in frames if name in pointed or name not in by_name))
 
 
-def _shown(machine: int, code: bytes, calls: Collection[int]) -> tuple[int | None, bool]:
-    """How many vectors whose length the processor tells a function keeps on its stack (None: that cannot be read), and whether it calls through a pointer."""
+def _shown(machine: int, code: bytes, calls: Collection[int], vector_bytes: int) -> tuple[int | None, bool]:
+    """What a function's instructions show: the bytes that it takes beside its frame (None: that cannot be read), and whether it calls through a pointer."""
     if machine == _ARM:
-        return 0, thumb_frames.calls_through_pointer(code)
-    return riscv_frames.vectors_on_stack(code), riscv_frames.calls_through_pointer(code, calls)
+        return thumb_frames.alignment_bytes(code), thumb_frames.calls_through_pointer(code)
+    vectors = riscv_frames.vectors_on_stack(code)
+    return None if vectors is None else vectors * vector_bytes, riscv_frames.calls_through_pointer(code, calls)
 
 
 def _through_pointer(caller: str) -> str:

@@ -9,8 +9,11 @@
 #ifdef __FAST_MATH__
 #error "compile this file without -ffast-math: its results would be others"
 #endif
-#if defined(__SSE4_1__) || defined(__aarch64__) || defined(__ARM_FEATURE_DIRECTED_ROUNDING)
+#if defined(__SSE4_1__) || defined(__aarch64__) || (defined(__ARM_FEATURE_DIRECTED_ROUNDING) && defined(__ARM_FP))
 #define RD_ROUNDS /* there is an instruction that rounds to whole numbers */
+#endif
+#if defined(__clang__) && defined(__arm__) && defined(__ARM_FEATURE_FMA) && defined(__NO_MATH_ERRNO__)
+#define RD_FUSES /* there is an instruction for fmaf, which Clang does not say, nor makes of products and sums where it is slow */
 #endif
 #if (defined(__arm__) && !defined(__ARM_FP)) || (defined(__riscv) && !defined(__riscv_flen))
 #define RD_NO_FLOATS /* each operation on floats is a call of a function */

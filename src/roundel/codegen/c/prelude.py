@@ -58,8 +58,9 @@ def extreme(op: str, dtype: DType) -> tuple[str, str]:
 def fused(dtype: DType) -> tuple[str, str]:
     """a * b + c, with one rounding where the processor has an instruction for it."""
     t, name, (has, call) = c_type(dtype), f"rd_fma_{short(dtype)}", ("FP_FAST_FMAF", "fmaf") if dtype.bits == 32 else ("FP_FAST_FMA", "fma")
+    own = " || defined(RD_FUSES)" if dtype.bits == 32 else ""
     return name, (f"RD_INLINE {t} {name}({t} a, {t} b, {t} c) {{\n"
-                  f"#if defined({has}) || defined(__{has})\n  return {call}(a, b, c);\n#else\n  return a * b + c;\n#endif\n}}")
+                  f"#if defined({has}) || defined(__{has}){own}\n  return {call}(a, b, c);\n#else\n  return a * b + c;\n#endif\n}}")
 
 
 def nearest(dtype: DType) -> tuple[str, str]:

@@ -157,7 +157,7 @@ RD_INLINE rd_f32x4 rd_mul4_f32_by(rd_f32x4 a, float b) { return rd_mul4_f32(a, r
 RD_INLINE rd_i32x4 rd_add4_i32_by(rd_i32x4 a, int32_t b) { return rd_add4_i32(a, rd_all4_i32(b)); }
 RD_INLINE rd_i32x4 rd_sub4_i32_by(rd_i32x4 a, int32_t b) { return rd_sub4_i32(a, rd_all4_i32(b)); }
 RD_INLINE rd_i32x4 rd_mul4_i32_by(rd_i32x4 a, int32_t b) { return rd_mul4_i32(a, rd_all4_i32(b)); }
-#if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF)
+#if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF) || defined(RD_FUSES)
 RD_INLINE rd_f32x4 rd_fma4_f32(rd_f32x4 a, rd_f32x4 b, rd_f32x4 c) { RD_LANES c.at[k] = fmaf(a.at[k], b.at[k], c.at[k]); return c; }
 #else
 RD_INLINE rd_f32x4 rd_fma4_f32(rd_f32x4 a, rd_f32x4 b, rd_f32x4 c) { RD_LANES c.at[k] = a.at[k] * b.at[k] + c.at[k]; return c; }
