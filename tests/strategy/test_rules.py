@@ -36,6 +36,7 @@ from roundel.strategy.rules import (
     pair_products,
     points,
     rows,
+    sliced_products,
     spatial,
     tile_products,
     totals,
@@ -128,6 +129,7 @@ def programs():
         "scan": program("cumsum", (7, 100), axis=0),
         "sort": program("sort", (7, 30)),
         "numbers of four bits": program("packed_matmul", (5, 2, 4, 8), ((8, 37), "uint32"), (2, 37), (5, 2), bits=4, zero=8.0),
+        "slices of bytes": program("sliced_matmul", ((5, 3, 2, 4, 2, 4), "int8"), (5, 2), ((32, 48), "uint8"), (2, 48), (5, 2), bits=4, zero=8.0),
         "two products": two_stages(),
     }
 
@@ -143,6 +145,7 @@ TAKES = {
     pair_products: ["signed bytes"],
     dot_products: ["bytes"],
     packed_products: ["numbers of four bits"],
+    sliced_products: ["slices of bytes"],
     matvec: ["rows of both"],
     contraction: ["product", "one row", "batches", "convolution", "strided convolution"],
     columns: ["sums of columns", "softmax of columns"],
@@ -166,7 +169,8 @@ LEAVES = {
     tile_products: ["bytes", "product", "softmax", "add"],
     pair_products: ["bytes", "product", "softmax", "add"],
     dot_products: ["product", "convolution", "softmax", "add"],
-    packed_products: ["two products", "product", "attention", "softmax"],
+    packed_products: ["two products", "product", "attention", "softmax", "slices of bytes"],
+    sliced_products: ["two products", "product", "attention", "softmax", "numbers of four bits"],
     matvec: ["product", "many rows of both", "softmax", "add", "sort"],
     contraction: ["add", "softmax", "sum of all", "scan", "largest place", "depthwise", "attention"],
     columns: ["softmax", "sums of rows", "sum of all", "add", "scan"],
@@ -184,11 +188,13 @@ CASES = [(rule, name) for rule, names in TAKES.items() for name in names]
 
 
 def target_of(rule):
-    return {dot_products: BYTES, tile_products: TILES, pair_products: PAIRS}.get(rule, HOST)
+    return {dot_products: BYTES, sliced_products: BYTES, tile_products: TILES, pair_products: PAIRS}.get(rule, HOST)
 
 
 def constants_of(rule, func):
     """8-bit weights are read as they were laid out when the program was compiled."""
+    if rule is sliced_products:
+        return (2,)
     return (1,) if rule in (dot_products, tile_products, pair_products, packed_products) else ()
 
 

@@ -67,7 +67,7 @@ class _Flatten(Rewriter):
     def _flat(self, access: tir.BufferLoad | tir.BufferStore) -> tir.Expr | None:
         """The flat index, when a vector variable is in another index than the last and the buffer is compact memory."""
         b = access.buffer
-        if b in self.private or b.strides or b.scope != "global" or access.predicate is not None or b.ndim < 2:
+        if b in self.private or b.strides or b.scope not in ("global", "local") or access.predicate is not None or b.ndim < 2:
             return None
         if not any(free_vars(i) & self.vectors for i in access.indices[:-1]) or b.dtype.storage_bits < 8:
             return None

@@ -34,6 +34,28 @@ def _mantissa(word: Any, e: Any, bits: int) -> Any:
     return tir.call("reinterpret", placed, dtype="float32")
 
 
+def scaled_by(total: Any, i: Any, g: Any, n: Any, scales: Any, sums: Any, shift: Any, attrs: Attrs, base: int = 0) -> Any:
+    """The part of a result that is the sum ``total`` of group g for row i and column n, of elements to which ``base`` was added."""
+    real = lambda v: te.cast(v, "float32")
+    scale, added = real(scales(g, n)), shift is not None and not attrs["shift_is_scaled"]
+    zero: Any = attrs["zero"] * (shift is None) + base
+    if shift is not None and not added:
+        zero = real(shift(g, n)) + tir.const(float(base), "float32") if base else real(shift(g, n))
+    elif zero:
+        zero = tir.const(float(zero), "float32")
+    total = total - sums(i, g) * zero if isinstance(zero, tir.Expr) else total
+    return total * scale + sums(i, g) * real(shift(g, n)) if added else total * scale
+
+
+def added_up(partial: np.ndarray, scales: np.ndarray, sums: np.ndarray, shift: np.ndarray | None, attrs: Attrs) -> np.ndarray:
+    """Results (rows, n) of the sums of groups (groups, rows, n)."""
+    scale, sums = widen(scales)[:, None, :], sums.T[:, :, None]
+    if shift is not None and not attrs["shift_is_scaled"]:
+        return (partial * scale + sums * widen(shift)[:, None, :]).sum(0, dtype=partial.dtype)
+    zero = attrs["zero"] if shift is None else widen(shift)[:, None, :].astype(partial.dtype)
+    return ((partial - sums * zero) * scale).sum(0, dtype=partial.dtype)
+
+
 @register
 class PackedMatMul(OpDef):
     """A product of rows with a matrix whose elements q of 2, 4 or 8 bits are unsigned and packed, with scales s for groups of its rows.
@@ -70,7 +92,6 @@ class PackedMatMul(OpDef):
         x, words, scales, sums, shift = fill(args, 5)
         rows, groups, deep, per = x.shape
         bits, columns = attrs["bits"], words.shape[1]
-        real = lambda v: te.cast(v, "float32")
         in_mantissa = bits < BYTE  # then a number stands for itself and ``base``
         base = (1 << bits) * in_mantissa
         number = _mantissa if in_mantissa else _converted
@@ -78,17 +99,7 @@ class PackedMatMul(OpDef):
         w, e, g = te.reduce_axis(deep, "w"), te.reduce_axis(per, "e"), te.reduce_axis(groups, "g")
         partial = te.compute((rows, groups, columns), lambda i, k, n: te.sum(x(i, k, w.var, e.var) * levels(k, w.var, e.var, n), axis=[w, e]), "partial_sums")
 
-        def scaled(i: Any, n: Any) -> Any:
-            total, scale = partial(i, g.var, n), real(scales(g.var, n))
-            added = shift is not None and not attrs["shift_is_scaled"]
-            zero: Any = attrs["zero"] * (shift is None) + base
-            if shift is not None and not added:
-                zero = real(shift(g.var, n)) + tir.const(float(base), "float32")
-            elif zero:
-                zero = tir.const(float(zero), "float32")
-            total = total - sums(i, g.var) * zero if isinstance(zero, tir.Expr) else total
-            return total * scale + sums(i, g.var) * real(shift(g.var, n)) if added else total * scale
-
+        scaled = lambda i, n: scaled_by(partial(i, g.var, n), i, g.var, n, scales, sums, shift, attrs, base)
         return te.compute((rows, columns), lambda i, n: te.sum(scaled(i, n), axis=g), "packed_matmul")
 
     def numpy(self, args: tuple[Any, ...], attrs: Attrs) -> Any:
@@ -97,8 +108,4 @@ class PackedMatMul(OpDef):
         bits = attrs["bits"]
         levels = (words[:, None, :] >> (np.arange(per, dtype=np.uint32) * np.uint32(bits))[None, :, None]) & np.uint32((1 << bits) - 1)
         partial = np.einsum("igk,gkn->gin", x.reshape(rows, groups, deep * per), levels.reshape(groups, deep * per, -1).astype(x.dtype))
-        scale, sums = widen(scales)[:, None, :], sums.T[:, :, None]
-        if shift is not None and not attrs["shift_is_scaled"]:
-            return (partial * scale + sums * widen(shift)[:, None, :]).sum(0, dtype=x.dtype)
-        zero = attrs["zero"] if shift is None else widen(shift)[:, None, :].astype(x.dtype)
-        return ((partial - sums * zero) * scale).sum(0, dtype=x.dtype)
+        return added_up(partial, scales, sums, shift, attrs).astype(x.dtype)

@@ -19,6 +19,7 @@ from .product.dot_products import dot_products
 from .product.matvec import matvec
 from .product.packed_products import packed_products
 from .product.pair_products import pair_products
+from .product.sliced_products import sliced_products
 from .product.tile_products import tile_products
 from .reduction.columns import columns
 from .reduction.rows import rows
@@ -29,7 +30,7 @@ from .transform.winograd import winograd
 from .window.windows import windows
 
 RULES: list[Rule] = [transposition, elementwise, winograd, bilinear, attention, accelerated, tile_products, pair_products, dot_products, packed_products,
-                     matvec, contraction, columns, windows, rows, totals, points, generic, generic_padding, spatial, fallback, as_written]
+                     sliced_products, matvec, contraction, columns, windows, rows, totals, points, generic, generic_padding, spatial, fallback, as_written]
 """Roundel's own. The last two fit every program."""
 LAST: list[Rule] = RULES[-1:]
 """What takes no step."""

@@ -7,12 +7,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 import roundel as rd
 from roundel.builder import operator_program
+from roundel.graph.algorithms.packed_weights import Packed
 from roundel.ir import IRModule, graph, tir
 from roundel.ops import make
 from roundel.ops.packed_matmul import WORD
 from roundel.schedule.schedule import Schedule
 from roundel.strategy.pack_constants import relayout
 from roundel.strategy.product.packed_products import packed_products
+from roundel.strategy.product.sliced_products import sliced_products
 from roundel.strategy.program import Program
 from roundel.target import Target
 
@@ -36,7 +38,7 @@ def _levels(packed, bits):
 
 def _check(model, weights, shapes=((2, 1), (1, 3)), rtol=1e-5, dtype="float32"):
     compiled = rd.compile(model, threads=2)
-    assert "packed_products" in [k["rule"] for k in compiled.kernels.values()]
+    assert {"packed_products", "sliced_products"} & {k["rule"] for k in compiled.kernels.values()}
     assert compiled.weights_nbytes < 0.6 * 4 * weights.size
     for lead in shapes:
         x = RNG.standard_normal((*lead, weights.shape[0])).astype(dtype)
@@ -153,3 +155,72 @@ def test_every_schedule_computes_the_same(rows):
         out = np.full((rows, columns), np.nan, np.float32)
         rd.build(IRModule({"main": applied.func}), threads=1)["main"](*args, out)
         np.testing.assert_allclose(out, x.reshape(rows, -1) @ weights, rtol=1e-5, atol=1e-4, err_msg=str(table.decisions(int(k))))
+
+
+needs_bytes = pytest.mark.skipif(not Target.host().has("avx512vnni") and not Target.host().has("avxvnni"), reason="no products of signed and unsigned bytes")
+
+
+def _halves(rows_of_group, columns, scales):
+    """A model whose matrix has numbers of four bits less eight, in groups with scales, and that matrix."""
+    q = RNG.integers(0, 16, (len(scales), rows_of_group, columns)).astype(np.uint8)
+    weights = ((q.astype(np.float64) - 8) * scales[:, None]).reshape(-1, columns)
+
+    def body(bb, x):
+        moved = bb.emit(make("subtract", bb.emit(make("astype", graph.Constant.of(q), dtype="float32")), graph.Constant.of(np.float32(8))))
+        scaled = bb.emit(make("multiply", moved, graph.Constant.of(scales[:, None])))
+        shape = graph.ShapeExpr(tuple(map(tir.index_const, weights.shape)))
+        return make("matmul", x, bb.emit(make("reshape", scaled, shape)))
+
+    n = tir.Var("n", "int64", size=True)
+    return function([graph.TensorInfo((n, tir.index_const(len(weights))), "float32")], body), weights
+
+
+@needs_bytes
+@pytest.mark.parametrize("columns", [128, 176])
+def test_slices_of_rows_lose_no_more_than_float32(columns):
+    """Groups of very different sizes, zeros, numbers near the ends of the range; whatever a row has, it does nothing to others."""
+    model, weights = _halves(32, columns, RNG.uniform(0.01, 0.1, (5, columns)).astype(np.float32))
+    compiled = rd.compile(model, threads=1)
+    assert "sliced_products" in [k["rule"] for k in compiled.kernels.values()]
+    x = RNG.standard_normal((13, 160)).astype(np.float32)
+    x[1] *= np.repeat(np.float32([1e-20, 1, 1e20, 1e-3, 0]), 32)
+    x[2], x[3], x[4], x[5] = 0, x[3] * 1e-37, x[4] * 1e36, np.sign(x[5]) * (np.arange(160) % 32 == 7)
+    x[6, 40], x[7, 3] = np.nan, np.inf
+    got = compiled(x)
+    most = np.maximum(np.abs(x.reshape(13, 5, 32)).max(2), 2.0**-100)  # smaller ones are multiples of 2^-123
+    bound = np.einsum("ig,gn->in", most.astype(np.float64), np.abs(weights.reshape(5, 32, -1)).sum(1) + 8 * 32 * 0.1) * 2.0**-22 + 1e-37
+    whole = np.arange(13)[(np.arange(13) != 6) & (np.arange(13) != 7)]
+    assert (np.abs(got[whole] - x[whole].astype(np.float64) @ weights) <= bound[whole]).all()
+    assert np.isnan(got[6]).all() and not np.isfinite(got[7]).any()
+    assert "sliced_products" not in [k["rule"] for k in rd.compile(model, accuracy="strict").kernels.values()]
+    for rows in (0, 1, 2):
+        np.testing.assert_array_equal(compiled(x[8: 8 + rows]), got[8: 8 + rows])
+
+
+@needs_bytes
+@pytest.mark.parametrize(("rows", "bits", "deep"), [(1, 4, 4), (3, 8, 5), (11, 2, 3), (6, 4, 16)])
+def test_every_schedule_of_slices_computes_the_same(rows, bits, deep):
+    groups, columns, per = 3, 96, WORD // bits
+    info = lambda a: graph.Var("v", graph.TensorInfo(a.shape, str(a.dtype)))
+    words = RNG.integers(0, 1 << 32, (groups * deep, columns), dtype=np.uint32)
+    scales, zero = RNG.standard_normal((groups, columns)).astype(np.float16), RNG.integers(0, 16, (groups, columns)).astype(np.uint8)
+    x = RNG.standard_normal((rows, groups, deep, per // 4, 4)).astype(np.float32)
+    most = np.abs(x).max((2, 3, 4))
+    cut = make("byte_slices", info(x), info(most))
+    given = [cut.op.numpy((x, most), cut.attrs), most, Packed(words, scales, bits, deep * per).by_bytes(), scales, x.sum((2, 3, 4)), zero]
+    call = make("sliced_matmul", *map(info, given), bits=bits)
+    levels = ((words[:, None] >> np.arange(0, 32, bits, dtype=np.uint32)[:, None]) & ((1 << bits) - 1)).reshape(groups, -1, columns)
+    weights = ((levels - zero[:, None].astype(np.float64)) * scales[:, None]).reshape(-1, columns)
+    want = x.reshape(rows, -1).astype(np.float64) @ weights
+    np.testing.assert_allclose(call.op.numpy(tuple(given), call.attrs), want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
+    program = Program.of(operator_program(call).func.with_attr("global_symbol", "main"), Target.host(), (2, 3, 5))
+    sketch, = sliced_products(program)
+    table = sketch.candidates
+    for k in RNG.choice(len(table), min(3, len(table)), replace=False):
+        applied = sketch.schedule(table.decisions(int(k)))
+        assert isinstance(applied.schedule, Schedule)
+        shapes = [[n.value for n in b.shape] for b in applied.func.buffer_params]
+        args = [relayout(a, applied.layouts[i], shapes[i]) if i in applied.layouts else a for i, a in enumerate(given)]
+        out = np.full((rows, columns), np.nan, np.float32)
+        rd.build(IRModule({"main": applied.func}), threads=1)["main"](*args, out)
+        np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5 * np.abs(want).max(), err_msg=str(table.decisions(int(k))))

@@ -20,21 +20,25 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ...ir import graph, tir
+from ...ir import graph, options, tir
 from ...ir.dataclass import dataclass
 from ...ir.module import IRModule
 from ...ir.op import OpDef
 from ...ops import make
 from ...ops.dims import shape_text, static
-from ...ops.packed_matmul import WORD
+from ...ops.packed_matmul import BYTE, WORD
+from ...ops.sliced_matmul import BYTES
 from ...passes import pass_
+from ...strategy.match.dot_product import fastest_group
+from ...target import Target
 from ..rewriter import GraphRewriter, is_call
 from ..tidy.fold_constants import folded
 from .narrow_weights import SMALLEST
 
 MOVES = frozenset(("permute_dims", "reshape", "strided_slice", "expand_dims", "squeeze", "flatten"))
 LONGEST = 256  # group of a sum, so that what becomes of it at once fits a cache
-PACKED, WIDE = "packed", "float32"
+SLICED, PACKED, WIDE = "sliced", "packed", "float32"
+SIGNED_BY_UNSIGNED = ("int8", "uint8", "int32")
 
 
 @pass_("packed_weights")
@@ -71,6 +75,7 @@ class _Packed(GraphRewriter):
     def __init__(self, mod: IRModule) -> None:
         super().__init__(mod)
         self.choosing.kind = "weights"
+        self.target = mod.attrs.get("target") or Target.host()
 
     def call(self, call: graph.Call, binding: graph.VarBinding) -> graph.GraphExpr:
         if not (is_call(call, "matmul") or is_call(call, "linear")) or not call.sinfo.dtype.is_float:
@@ -90,13 +95,26 @@ class _Packed(GraphRewriter):
             order = by_factors(matrix)
             stored = None if order is None else pack(matrix.over(lambda x: x[order]))
         subject = f"weights {shape_text(matrix.levels.shape)} of {call.op.name}"  # type: ignore[union-attr]
-        if stored is None or self.choosing.decide(self.site, subject, {PACKED: None, WIDE: None}, PACKED) == WIDE:
+        if stored is None:
+            return call
+        sliced = self.why_not_sliced(matrix.levels.shape[1])
+        preferred = SLICED if sliced is None and stored.bits < BYTE else PACKED  # bytes become floats at the pace of memory
+        taken = self.choosing.decide(self.site, subject, {SLICED: sliced, PACKED: None, WIDE: None}, preferred)
+        if taken == WIDE:
             return call
         if order is not None:
             data = self.emit(make("take", data, graph.Constant.of(order), axis=data.sinfo.ndim - 1))
-        out = packed_product(self.emit, data, stored, matrix.levels.shape[1])
+        out = packed_product(self.emit, data, stored, matrix.levels.shape[1], taken == SLICED)
         out = out if out.sinfo.dtype == call.sinfo.dtype else self.emit(make("astype", out, dtype=str(call.sinfo.dtype)))
         return make("add", out, bias[0]) if bias else out
+
+    def why_not_sliced(self, columns: int) -> str | None:
+        """Why rows are not cut into slices of bytes; None where they can be."""
+        if options.get("accuracy") == "strict":
+            return "the option accuracy is strict"
+        if not (found := fastest_group(self.target, SIGNED_BY_UNSIGNED)):
+            return "the machine has no instruction that sums products of signed and unsigned bytes"
+        return None if columns % max(found) == 0 else f"{columns} columns fill no vectors"
 
     def affine(self, value: Any) -> Affine | None:
         """What a weight is made of, where it is made of whole numbers."""
@@ -164,8 +182,16 @@ class Packed:
     shift_is_scaled: bool = True
 
 
-def packed_product(emit: Callable[[graph.Call], graph.GraphExpr], data: graph.GraphExpr, stored: Packed, columns: int) -> graph.GraphExpr:
-    """The product of data of any rank with a packed matrix, in float32."""
+    def by_bytes(self) -> np.ndarray:
+        """The words as ``sliced_matmul`` reads them: elements of one part of four bytes follow each other."""
+        at = np.arange(0, WORD, self.bits, dtype=np.uint32)[None, :, None]
+        levels = ((self.words[:, None] >> at) & np.uint32((1 << self.bits) - 1)).astype(np.uint8)
+        parts = levels.reshape(len(self.words), BYTE // self.bits, BYTES, -1)
+        return np.bitwise_or.reduce(parts << (np.arange(parts.shape[1]) * self.bits).astype(np.uint8)[:, None, None], axis=1).reshape(-1, parts.shape[-1])
+
+
+def packed_product(emit: Callable[[graph.Call], graph.GraphExpr], data: graph.GraphExpr, stored: Packed, columns: int, sliced: bool = False) -> graph.GraphExpr:
+    """The product of data of any rank with a packed matrix, in float32; ``sliced``: by instructions for bytes."""
     *lead, depth = data.sinfo.shape
     per = WORD // stored.bits
     groups, rows = stored.scales.shape[0], tir.product_of(lead) if lead else tir.index_const(1)
@@ -175,11 +201,16 @@ def packed_product(emit: Callable[[graph.Call], graph.GraphExpr], data: graph.Gr
     missing = groups * stored.group - static(depth)
     if missing:
         x = emit(make("nn.pad", x, graph.ShapeExpr(tuple(map(tir.index_const, (0, 0, 0, missing))))))
-    x = shaped(x, rows, groups, stored.group // per, per)
-    sums = emit(make("sum", x, axis=(2, 3)))
+    of_groups = lambda name, x: emit(make(name, shaped(x, rows, groups, stored.group), axis=(2,)))
     shift = () if stored.shift is None else (graph.Constant.of(stored.shift),)
-    out = make("packed_matmul", x, graph.Constant.of(stored.words), graph.Constant.of(stored.scales), sums, *shift, bits=stored.bits,
-               zero=stored.zero, shift_is_scaled=stored.shift_is_scaled)
+    attrs = {"bits": stored.bits, "zero": stored.zero, "shift_is_scaled": stored.shift_is_scaled}
+    rest = (graph.Constant.of(stored.scales), of_groups("sum", x), *shift)
+    if sliced:
+        most = of_groups("max", emit(make("abs", x)))
+        slices = emit(make("byte_slices", shaped(x, rows, groups, stored.group // per, per // BYTES, BYTES), most))
+        out = make("sliced_matmul", slices, most, graph.Constant.of(stored.by_bytes()), *rest, **attrs)
+    else:
+        out = make("packed_matmul", shaped(x, rows, groups, stored.group // per, per), graph.Constant.of(stored.words), *rest, **attrs)
     return shaped(emit(out), *lead, columns)
 
 
