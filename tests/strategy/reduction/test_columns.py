@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from roundel import te
@@ -11,6 +13,8 @@ from roundel.ir.visit import statements, walk
 from roundel.lower import lower
 from roundel.strategy.choose import choose
 from roundel.strategy.schedule_module import schedule_program
+from roundel.strategy.statements import UNROLLED
+from roundel.strategy.statements import statements as read_off
 from roundel.target import Target
 
 
@@ -42,3 +46,18 @@ def test_rows_of_what_a_stage_keeps_begin_at_whole_vectors(width):
     mod = IRModule({"main": schedule_program(pinned, Target("znver4"))[0]}).replace(attrs={"target": Target("znver4")})
     kept = [n.buffer for f in lower(mod).functions.values() for n in walk(f.body) if type(n) is tir.Allocate and n.buffer.scope == "global"]
     assert kept and all(b.strides[-2].value % 16 == 0 if b.strides else b.shape[-1].value % 16 == 0 for b in kept), [(b.shape, b.strides) for b in kept]
+
+
+def _log_sums(n: int) -> tir.PrimFunc:
+    a, b, k = te.placeholder((n, n), "float32", "A"), te.placeholder((n, n), "float32", "B"), te.reduce_axis((0, n), "k")
+    return te.create_prim_func([a, b, te.compute((n, n), lambda i, j: te.sum(te.exp(a[i, k.var] + b[k.var, j]), axis=[k]), "Y")])
+
+
+@pytest.mark.parametrize("cpu", ["znver4", "x86-64-v3", "neoverse-v1"])
+@pytest.mark.parametrize("rows", [12, 16, 128, 144])
+def test_what_is_written_out_is_not_more_code_than_stays_near_a_core(rows, cpu):
+    """Of a sum of sums both loops are short, and an exponential is a dozen instructions for each vector: a product of logarithms was 138 KB of code."""
+    target = Target(cpu)
+    made = next(a.applied.func for a in choose(_log_sums(rows), target, pins={"sketch": "columns"}) if a.fits)
+    vectors = [math.prod(x.extent for x in s.loops if x.kind == UNROLLED) for s in read_off(made, target, {}) if s.operations]
+    assert max(vectors) <= 64

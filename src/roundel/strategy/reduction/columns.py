@@ -12,6 +12,7 @@ reduction shares its loop.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -28,12 +29,15 @@ from ..parallelism import loop_extent, parallelize
 from ..pointwise.streams import stream
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
+from ..statements import statement_of
 from .partial_sums import is_long_sum, sum_in_parts
 from .rows import long_axes, shared_axes
 from .stage_cycles import Stages, across
 
 PER_SUM = 2         # one in so many registers holds sums, where there is only one reduction
 SHORT = 16         # iterations of a reduction that is written out
+MOST_CODE = 512    # instructions of a reduction that is written out: more does not stay where cores keep instructions (138 KB of exponentials, 1,024 of
+                   # them, took 1.5 times as long as soon as another core ran the same)
 ASSUMED = 64      # vectors along a symbolic axis
 
 
@@ -75,10 +79,10 @@ def _scheduled(sch: Schedule, choice: dict[str, int], infos: list[BlockInfo], sh
     pending = None
     for info in infos:
         if info.name in parts:
-            _in_parts(sch, BlockInfo(sch.get(sch.get_block(info.name))), parts[info.name], row, lanes)
+            _in_parts(sch, BlockInfo(sch.get(sch.get_block(info.name))), parts[info.name], row, lanes, target)
             pending = None
         else:
-            pending = _inside(sch, info, row, lanes, pending)
+            pending = _inside(sch, info, row, lanes, pending, target)
     stream(sch, infos[-1], row, target)
     grain = parallelize(sch, row, (table.expected(choice) or 0.0) / (loop_extent(sch, row) or ASSUMED // vectors), target)
     return Applied(sch, decisions=choice | grain)
@@ -98,14 +102,21 @@ def _sums_up_stage(info: BlockInfo, infos: list[BlockInfo]) -> bool:
     return any(not i.reduce and i.stores[0].buffer in {a.buffer for a in info.loads} and len(long_axes(i)) > 1 for i in infos)
 
 
-def _in_parts(sch: Schedule, info: BlockInfo, part: Any, row: Any, lanes: int) -> None:
+def _in_parts(sch: Schedule, info: BlockInfo, part: Any, row: Any, lanes: int, target: Target) -> None:
     """The loops of a sum of sums inside of a tile: each of these is made in registers where it is added."""
     sch.set_scope(part, 0, "local")
-    block = sch.get_block(info.name)
-    _inside(sch, info, row, lanes, None)
+    block, own = sch.get_block(info.name), BlockInfo(sch.get(part))
+    each = _code(own, target) * math.prod(extent_of(a) or SHORT for a in own.reduce)
+    _inside(sch, info, row, lanes, None, target, each)
     count = _loops_inside(sch, block, row)[0]
     sch.compute_at(part, count)
-    _inside(sch, BlockInfo(sch.get(part)), count, lanes, None)
+    _inside(sch, BlockInfo(sch.get(part)), count, lanes, None, target)
+
+
+def _code(info: BlockInfo, target: Target) -> float:
+    """Instructions that compute one vector of a block."""
+    found = statement_of(info.block, info.block.iter_vars.index(long_axes(info)[-1]), target, has_guards=False)
+    return sum(o.instructions for o in found.operations)
 
 
 def _candidates(infos: list[BlockInfo], shared: int, lanes: int, extent: int | None, target: Target) -> Candidates:
@@ -158,9 +169,10 @@ def _tile(sch: Schedule, info: BlockInfo, shared: int, width: int) -> Any:
     return sch.fuse(*outer, tile) if outer else tile
 
 
-def _inside(sch: Schedule, info: BlockInfo, row: Any, lanes: int, pending: Any) -> Any:
+def _inside(sch: Schedule, info: BlockInfo, row: Any, lanes: int, pending: Any, target: Target, besides: float = 0.0) -> Any:
     """The loops of a stage inside of a tile: reductions outside, vectors inside, several of them written out. A spatial stage's outermost
-    loop comes back and is ``pending`` for a reduction that takes in what it makes."""
+    loop comes back and is ``pending`` for a reduction that takes in what it makes. ``besides``: instructions for each vector of one iteration that will
+    stand in a reduction's loop too."""
     block = sch.get_block(info.name)
     loops = _loops_inside(sch, block, row)
     reduce = loops[len(loops) - len(_long_reductions(info)) :] if info.reduce else []
@@ -180,8 +192,10 @@ def _inside(sch: Schedule, info: BlockInfo, row: Any, lanes: int, pending: Any) 
             inner = sch.get_loops(part)
             sch.unroll(inner[-2])
             sch.vectorize(inner[-1])
-        if len(reduce) == 1 and first is reduce[0] and (extent_of(_long_reductions(info)[0]) or SHORT + 1) <= SHORT:
-            sch.unroll(first)  # a loop of few iterations ends with a branch that is guessed wrong
+        steps = extent_of(_long_reductions(info)[0]) or SHORT + 1
+        if len(reduce) == 1 and first is reduce[0] and steps <= SHORT:
+            if steps * (loop_extent(sch, more) or SHORT) * (_code(info, target) + besides) <= MOST_CODE:
+                sch.unroll(first)  # a loop of few iterations ends with a branch that is guessed wrong
         return None
     sch.unroll(more)
     sch.vectorize(vector)
