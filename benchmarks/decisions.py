@@ -81,7 +81,8 @@ def restricted(target: Target, condition: str) -> Target:
     cpu, width, wide = {"avx2": ("x86-64-v3", 32, ("avx512", "avx10", "evex512", "amx")),
                         "sse": ("x86-64-v2", 16, ("avx", "fma", "f16c", "evex512", "vaes", "vpclmul", "amx"))}[condition]
     features = tuple(f for f in target.features if not f.startswith(wide))
-    narrow = target.with_(cpu=cpu, vector_bytes=width, vector_registers=16, features=features)
+    ordered = Target(cpu).loaded_ahead  # LLVM orders instructions as it does for this name
+    narrow = target.with_(cpu=cpu, vector_bytes=width, vector_registers=16, features=features, loaded_ahead=ordered)
     if "fma" in features or options.get("rates") != "table":
         return narrow
     return narrow.with_(fma_ports=max(narrow.fma_ports // 2, 1))  # a product and a sum are two instructions; whether cores begin both at once is measured

@@ -27,11 +27,15 @@ _loaded = False
 @dataclass(frozen=True)
 class Cost:
     """Of one use of an instruction: ``latency`` is the cycles from its operands to its result, ``slots`` how many vector multiply-adds a core could
-    issue in its place (1: as one of them; 2: twice as many). ``slots_with``: how many on processors with a feature, where some take longer."""
+    issue in its place (1: as one of them; 2: twice as many). ``slots_with``: how many on processors with a feature, where some take longer. ``shared``: of
+    the slots those that make one operand what is multiplied, which all uses of this operand share. ``registers``: how many it takes beside those of its
+    operands and sums."""
 
     latency: float = 4.0
     slots: float = 1.0
     slots_with: tuple[tuple[str, float], ...] = ()
+    shared: float = 0.0
+    registers: int = 0
 
     def slots_on(self, features: Collection[str]) -> float:
         """``slots`` on a processor with these features."""

@@ -15,4 +15,4 @@ for _name, _lanes, _needs in (("llvm.x86.avx512.pmaddw.d.512", 16, "avx512bw"), 
     define_meaning(_name, sums_of_pairs)
     for _data in ("uint8", "int8", "int16"):
         dot(f"{_needs}.", pairs_by_llvm(_name), _lanes, 2, (_data, "int16" if _data == "int16" else "int8", "int32"), (_needs,),
-            Cost(latency=6.0, slots=2.0 if _data == "int16" else 3.0))
+            Cost(latency=6.0, slots=2.0 if _data == "int16" else 3.0, shared=0.0 if _data == "int16" else 1.0, registers=1))

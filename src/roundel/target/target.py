@@ -166,9 +166,10 @@ class Target(Behaviour):
         """Elements of ``dtype`` in one vector register."""
         return max(1, self.vector_bytes * 8 // _TYPE_BITS.get(str(dtype), 32))
 
-    def holds_tile(self, rows: Any, vectors: Any) -> Any:
-        """Do the registers hold the sums of so many rows by so many vectors, these vectors, and of the rows' operands one, or those that are loaded ahead?"""
-        left = self.vector_registers - rows * vectors - vectors
+    def holds_tile(self, rows: Any, vectors: Any, besides: int = 0) -> Any:
+        """Do the registers hold the sums of so many rows by so many vectors, these vectors, and of the rows' operands one, or those that are loaded ahead?
+        And so many ``besides``?"""
+        left = self.vector_registers - rows * vectors - vectors - besides
         return (left >= 1) & (left >= self.operands_ahead * rows)
 
     def flops_per_cycle(self, dtype: str = "float32") -> float:

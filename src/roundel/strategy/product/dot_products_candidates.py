@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...intrinsics.registry import Cost
 from ...target import Target
 from ..candidates import Candidates, Columns, combinations
 from ..cost import cycles
@@ -29,9 +30,10 @@ def candidates(p: Product, target: Target) -> Candidates | None:
     lanes = [n for n in p.intrins if columns % n == 0]
     if not lanes:
         return None
+    taken = _cost(p, target).registers
 
     def legal(t: Columns) -> np.ndarray:
-        fits = target.holds_tile(t["rows"], t["vectors"])
+        fits = target.holds_tile(t["rows"], t["vectors"], taken) | (t["rows"] * t["vectors"] == 1)
         return fits & (t["vectors"] <= np.maximum(_vectors(p, t), 1))
 
     table = combinations({"rows": range(1, max(min(row, target.vector_registers), 1) + 1), "vectors": range(1, MOST_VECTORS + 1), "lanes": lanes}, legal)
@@ -67,13 +69,15 @@ def _cycles(p: Product, target: Target, t: Columns) -> Any:
 def _statement(p: Product, target: Target) -> Statement:
     """One instruction, which adds the products of groups of the sum: of weights that lie in the order in which they are read."""
     found = in_registers(statement_of(p.info.block, p.column, target))
-    everything = frozenset(range(len(p.info.block.iter_vars)))
-    return replace(found, touches=tuple(_grouped(p, t) for t in found.touches), operations=(Operation(_slots(p, target), everything, 32),))
+    touches, cost = tuple(_grouped(p, t) for t in found.touches), _cost(p, target)
+    used = Operation(cost.slots_on(target.features) - cost.shared, frozenset(range(len(p.info.block.iter_vars))), 32)
+    made = tuple(Operation(cost.shared, t.moves, 32) for t in touches if cost.shared and not (t.is_store or t.register))
+    return replace(found, touches=touches, operations=(used, *made))
 
 
-def _slots(p: Product, target: Target) -> float:
-    """Multiply-adds that one use of the instruction takes the place of."""
-    return max(i.cost.slots_on(target.features) for i in p.intrins.values() if i.cost is not None)
+def _cost(p: Product, target: Target) -> Cost:
+    """Of the instruction that takes the most multiply-adds' places."""
+    return max((i.cost for i in p.intrins.values() if i.cost is not None), key=lambda cost: cost.slots_on(target.features))
 
 
 def _grouped(p: Product, t: Touch) -> Touch:

@@ -30,7 +30,7 @@ from ..parallelism import busiest_part, loop_extent, parallelize
 from ..product.register_tile import STEPS, Tile, choose_tile, in_vectors, multiply_in_registers, product_cycles
 from ..program import Program
 from ..sketch import Applied, Sketch, rule
-from .winograd_cycles import test_cycles, winograd_cycles
+from .winograd_cycles import comes_again, test_cycles, winograd_cycles
 from .winograd_stages import Blocking, Stages, spilled
 
 FEW_TILES = 12       # that fill the registers
@@ -142,15 +142,17 @@ def choose_blocking(stages: Stages, target: Target) -> Blocking | None:
 
 
 def _for_all_cores(program: Program, stages: Stages, b: Blocking) -> Blocking:
-    """The same, or the products by positions where the cores are clearly done sooner with these."""
+    """The same, or the products by positions where the cores are clearly done sooner with these, or each position's data, which stays near a core while all
+    channels are computed of it, would come from memory again for each step of them."""
     outer, down = (extent_of(stages.result.spatial[k]) or 1 for k in (1, 2))
     tile = _narrow(stages, program.target, b.tile.lanes)
     other = replace(b, rows=down, channels=outer, first=True, together=True, apart=False, by_positions=True, tile=tile)
     parts = [busiest_part(x.shares(stages), program.target.cores) for x in (b, other)]
-    if parts[0] <= parts[1]:
+    again = comes_again(stages, b, program.target)
+    if parts[0] <= parts[1] and not again:
         return b
     spent = [part * winograd_cycles(program.blocks, stages, x, program.target) for part, x in zip(parts, (b, other), strict=True)]
-    return other if spent[0] > CLEARLY * spent[1] + program.target.start_cycles else b
+    return other if spent[0] > (1.0 if again else CLEARLY) * spent[1] + program.target.start_cycles else b
 
 
 def _narrow(stages: Stages, target: Target, lanes: int) -> Tile:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ...ir import tir
 from ...target import Target
-from ...target.target import L2
+from ...target.target import L2, MEMORY
 from ..cost import capacities, together, traffic, traffic_cycles, working
 from ..match.accesses import BlockInfo, extent_of
 from ..statements import LANES, UNROLLED, Loop, Statement, in_registers, statement_of
@@ -36,7 +36,22 @@ def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocki
     touched = read + made + weights + between(stages, blocking)[-1]
     moved = [(read + 2 * made) * (touched > room) for room in capacities(target)]  # what is written is read before
     transforms = together(target, transforms, *traffic_cycles(target, moved))
-    return float(transforms + _passed_on(stages, blocking, target) + _products(stages, blocking, images, target))
+    return float(transforms + _passed_on(stages, blocking, target) + _products(stages, blocking, images, target) + _read_again(stages, blocking, target))
+
+
+def comes_again(stages: Stages, blocking: Blocking, target: Target) -> bool:
+    """Whether transformed data that each step of result channels reads comes from memory every time: it is more than the last cache keeps beside weights."""
+    images = 1 if not blocking.apart else extent_of(stages.result.spatial[0]) or 1
+    return blocking.first and between(stages, blocking)[0] / images > target.l3_room * target.l3_bytes
+
+
+def _read_again(stages: Stages, blocking: Blocking, target: Target) -> float:
+    """Of waiting for such data in all steps but the first: short rows of lines here and there, which nothing fetches ahead."""
+    if not comes_again(stages, blocking, target):
+        return 0.0
+    steps = -(-(extent_of(stages.result.spatial[1]) or 1) // blocking.channels)
+    late = target.strided_exposed / (target.scattered_share * target.bytes_per_cycle(MEMORY))
+    return (steps - 1) * between(stages, blocking)[0] * late
 
 
 def _passed_on(stages: Stages, blocking: Blocking, target: Target) -> float:
