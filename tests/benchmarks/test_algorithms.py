@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from benchmarks.algorithms import LIKE_IT, layers_like, typical
 from benchmarks.layers import convolution
+
 from roundel.ir import graph
 
 

@@ -40,9 +40,13 @@ def winograd_cycles(infos: Sequence[BlockInfo], stages: Stages, blocking: Blocki
 
 
 def comes_again(stages: Stages, blocking: Blocking, target: Target) -> bool:
-    """Whether transformed data that each step of result channels reads comes from memory every time: it is more than the last cache keeps beside weights."""
-    images = 1 if not blocking.apart else extent_of(stages.result.spatial[0]) or 1
-    return blocking.first and between(stages, blocking)[0] / images > target.l3_room * target.l3_bytes
+    """Whether transformed data that each step of result channels reads comes from memory every time: with the weights of a step it is more than the last cache
+    keeps of what every step reads."""
+    data = between(stages, blocking)[0]
+    images, outer = (extent_of(stages.result.spatial[k]) or 1 for k in (0, 1))
+    weights = _bytes(stages.products.vector.buffer) * blocking.channels / outer
+    data //= images if blocking.apart else 1
+    return blocking.first and data > target.l2_bytes and data + weights > target.l3_room * target.l3_bytes
 
 
 def _read_again(stages: Stages, blocking: Blocking, target: Target) -> float:
