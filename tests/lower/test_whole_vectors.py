@@ -159,3 +159,38 @@ def test_a_guard_that_loads_is_not_asked_beyond_the_end():
     a, f, c = np.linspace(-1, 1, 15, dtype="float32").reshape(3, 5), np.float32([1, -1, 2, 0, 3]), np.full((5, 3), np.nan, "float32")
     interpret(flat)["main"](f, a, c)
     np.testing.assert_array_equal(c, np.where(f > 0, a, 0).T)
+
+
+@T.prim_func
+def triangle(a: T.handle, b: T.handle):
+    A = T.match_buffer(a, (8, 16), "float32")
+    B = T.match_buffer(b, (16,), "float32")
+    row = T.alloc_buffer((8, 16), "float32", scope="local")
+    total = T.alloc_buffer((16,), "float32", scope="local")
+    for j in T.vectorized(16):
+        with T.block("init"):
+            vj = T.axis.spatial(16, j)
+            total[vj] = T.float32(0)
+    for k in T.serial(4):
+        for k1 in T.unroll(2):
+            for j in T.vectorized(16):
+                with T.block("row"):
+                    vk, vj = T.axis.spatial(8, k * 2 + k1), T.axis.spatial(16, j)
+                    row[vk, vj] = A[vk, vj]
+            for j in T.vectorized(16):
+                with T.block("sum"):
+                    vj, vk = T.axis.spatial(16, j), T.axis.reduce(8, k * 2 + k1)
+                    total[vj] = total[vj] + T.if_then_else(vk <= vj, row[vk, vj], T.float32(0))
+    for j in T.vectorized(16):
+        with T.block("out"):
+            vj = T.axis.spatial(16, j)
+            B[vj] = total[vj]
+
+
+def test_what_a_condition_leaves_out_of_a_register_is_zero():
+    """A masked load gives zeros that count: without its mask, a product with a triangle summed all of the square."""
+    a, b = np.arange(1, 129, dtype="float32").reshape(8, 16), np.full(16, np.nan, "float32")
+    rd.build(triangle)(a, b)
+    np.testing.assert_array_equal(b, np.where(np.arange(8)[:, None] <= np.arange(16), a, 0).sum(0))
+    assert all(n.predicate is None for f in lowered(IRModule({"f": triangle})).functions.values() for n in walk(f.body)
+               if type(n) in (tir.BufferLoad, tir.BufferStore) and n.buffer.scope == "local")

@@ -21,7 +21,7 @@ from roundel.ir.visit import OnceVisitor, free_vars, walk
 from .kernel_pass import kernel_pass
 from .loop_facts import inside
 from .statements import StatementRewriter
-from .vector_expr import conjuncts
+from .vector_expr import as_vector, conjuncts
 
 
 class _Unguard(StatementRewriter):
@@ -115,14 +115,25 @@ def whole_vectors(func: tir.PrimFunc) -> tir.PrimFunc:
 
 
 class _Unmask(Rewriter):
+    """``unused``: the condition of the store around, in whose other lanes nothing of its value is used."""
+
+    unused: tir.Expr | None = None
+
     @on(tir.BufferLoad)
     def _load(self, load: tir.BufferLoad) -> tir.Expr:
         load = self.generic(load)
-        return load.replace(predicate=None) if _is_masked_register(load) and _is_within(load) else load
+        if not _is_masked_register(load) or not _is_within(load):
+            return load
+        whole, lanes = load.replace(predicate=None), load.dtype.lanes
+        if load.predicate is self.unused:
+            return whole
+        return tir.Select(as_vector(load.predicate, lanes), whole, as_vector(tir.const(0, load.dtype.element), lanes))
 
     @on(tir.BufferStore)
     def _store(self, store: tir.BufferStore) -> tir.Stmt:
+        self.unused = store.predicate
         store = self.generic(store)
+        self.unused = None
         if not _is_masked_register(store) or store.predicate.dtype.lanes == 1 or not _is_within(store):
             return store
         kept = tir.BufferLoad(store.buffer, store.indices)
@@ -162,8 +173,8 @@ def _is_within(access: tir.BufferLoad | tir.BufferStore) -> bool:
 
 @kernel_pass("unmask_registers")
 def unmask_registers(func: tir.PrimFunc) -> tir.PrimFunc:
-    """Removes masks from register tiles. Loads need none, because the masked elements exist and are not used. Stores write the old
-    value back into masked elements: a masked store would keep the register in memory."""
+    """Removes masks from register tiles, which would keep them in memory. Masked elements exist: loads give zero for them where they are used, and stores
+    write the old value back."""
     masks = _Masks()
     masks.visit(func.body)
     return func.replace(body=_Unmask().rewrite(func.body)) if masks.found else func
