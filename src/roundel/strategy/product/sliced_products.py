@@ -32,11 +32,12 @@ from ..program import Program
 from ..sketch import Applied, Sketch, rule
 from .contraction import store_of
 from .contraction_candidates import ASSUMED_ROWS
-from .packed_products import FETCHED_TIMES, MOST_ROWS
+from .packed_products import MOST_ROWS
 from .register_tile import in_vectors
 
 MOST_VECTORS = 2   # more lie farther apart in a panel than hardware fetches ahead, and gain nothing: of 576 x 1536 in 4 bits, 2 read 21.5 GB/s, 4 read 17
-MOST_FETCHED = 8   # lines that are fetched at once
+MOST_FETCHED = 4   # lines that are fetched at once: 8 of them, 8 KiB ahead, are as fast on one thread, and 0.9 as fast as products of floats on two
+FETCHED_PART = 2   # of as far ahead as other fetches are bytes of a panel that is passed over once
 AROUND = 10.0      # instructions for a vector of a group's sums: conversions, scales, shifts
 
 
@@ -162,7 +163,7 @@ def _scheduled(sch: Schedule, choice: dict[str, int], found: Sliced, prologue: t
     sch.set_scope(groups, 0, "local")
     turns = _in_groups(sch, found, groups, unpack, len(outside) + 1, choice) or outer
     step = width * group * _written_out(found, choice)
-    sch.annotate(turns, PREFETCH, Prefetch(found.unpack.loads[0].buffer.name, FETCHED_TIMES * target.ahead_bytes, step, passes=1))
+    sch.annotate(turns, PREFETCH, Prefetch(found.unpack.loads[0].buffer.name, target.ahead_bytes // FETCHED_PART, step, passes=1))
     for block in (sch.decompose_reduction(total, outer), result):
         in_vectors(sch, block, len(outside), lanes)
     for loop in (of_tile, vectors):
