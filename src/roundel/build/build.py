@@ -240,7 +240,7 @@ def compile_module(
     ``save`` to have them. ``notes``: what the metadata is to tell besides, asked for at the end. ``beside``: with what it will share a file.
 
     ``accept`` is for candidates, which are many and alike, in a process that may end: it hears digests of the kernels' code by name before machine code is
-    made, and may raise what ends it. All is compiled here then, and the host functions of those that are called alike once. Raises BuildError."""
+    made, and may raise what ends it. All is compiled here then, and what several of them have in common once. Raises BuildError."""
     target, mod = target if target is not None else mod.attrs.get("target"), told_apart(mod)
     left = [n for n, f in mod.items() if isinstance(f, graph.Function)]
     if left:
@@ -275,7 +275,7 @@ def compile_module(
     emitted = host_module(functions, hosts, spec, features, offsets, nbytes, text, beside.label)
     host = Unit("host functions", "host", emitted.text, emitted.pipeline, emitted.risky)
     if accept is not None:
-        objects = [*compile_units(made, spec, here=True), compile_again(host, spec)]
+        objects = [compile_again(unit, spec) for unit in (*made, host)]
     else:
         isolated = spec.triple.split("-")[0] != MachineSpec.host().triple.split("-")[0]
         objects = [*done.values(), *compile_units([*made, host], spec, isolated=isolated)]

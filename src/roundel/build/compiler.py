@@ -180,15 +180,15 @@ def estimated_seconds(unit: Unit) -> float:
     return len(unit.text) * _SECONDS_PER_CHARACTER[unit.pipeline]
 
 
-def compile_units(units: list[Unit], spec: MachineSpec, *, isolated: bool = False, here: bool = False) -> list[bytes]:
-    """The objects, in order. ``isolated``: never in this process (other targets than the host may end it); ``here``: always, because it may end."""
+def compile_units(units: list[Unit], spec: MachineSpec, *, isolated: bool = False) -> list[bytes]:
+    """The objects, in order. ``isolated``: never in this process (other targets than the host may end it)."""
     keys = [object_cache.object_key(u.text, spec, u.pipeline) for u in units]
     objects: list[Any] = [object_cache.load(k) for k in keys]
     missing = [i for i, o in enumerate(objects) if o is None]
     work = sum(estimated_seconds(units[i]) for i in missing)
     several = len(missing) > 1 and options.get("workers") != 1
     many = several and work > (_POOL_FROM if _pool is None else _WARM_POOL_FROM)
-    away = [i for i in missing if not here and (isolated or many or units[i].risky)]
+    away = [i for i in missing if isolated or many or units[i].risky]
     away.sort(key=lambda i: -estimated_seconds(units[i]))  # the longest first
     futures = {i: pool().submit(units[i], spec) for i in away}
     for done, i in enumerate(missing):
@@ -199,9 +199,9 @@ def compile_units(units: list[Unit], spec: MachineSpec, *, isolated: bool = Fals
     return objects
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=256)
 def compile_again(unit: Unit, spec: MachineSpec) -> bytes:
-    """The object of a unit that one module after another has, made in this process once."""
+    """The object of a unit that one module after another may have, made in this process once."""
     return _here(unit, spec)
 
 

@@ -35,13 +35,13 @@ class Unit:
 @dataclass
 class Units:
     """The kernels of a module, generated on demand, each different text once. ``numbered``: symbols are not made from texts but numbers, so those of one
-    module must not meet those of another."""
+    module must not meet those of another; and each function is a unit, where it can be one: candidates of a search have most of them in common."""
 
     mod: IRModule
     spec: MachineSpec
     numbered: bool = False
     symbols: dict[str, str] = field(default_factory=dict)
-    made: dict[str, Unit] = field(default_factory=dict)
+    made: set[str] = field(default_factory=set)
     constants: dict[str, dict[str, int]] = field(default_factory=dict)
     digests: dict[str, str] = field(default_factory=dict)  # equal for equal code
 
@@ -70,8 +70,9 @@ class Units:
         self.symbols[name] = symbol
         self.constants[name] = facts.constants
         if symbol not in self.made:
-            self.made[symbol] = Unit(name, symbol, emitted.text.replace(_PLACEHOLDER, symbol), emitted.pipeline, emitted.risky)
-            yield self.made[symbol]
+            self.made.add(symbol)
+            for text in (emitted.parts() if self.numbered else ()) or (emitted.text,):
+                yield Unit(name, symbol, text.replace(_PLACEHOLDER, symbol), emitted.pipeline, emitted.risky)
 
     def func(self, name: str) -> tir.PrimFunc:
         """A tensor program of the module; raises BuildError when there is none."""

@@ -31,11 +31,13 @@ class Function:
 
 @dataclass(frozen=True)
 class Emitted:
-    """Text of a code generator. ``pipeline`` says how it is to be compiled, ``risky`` that compiling it may end the process."""
+    """Text of a code generator. ``pipeline`` says how it is to be compiled, ``risky`` that compiling it may end the process. ``parts``: the functions,
+    each in a text of its own, whose objects are together what that of the text is; none where they are not to be had apart."""
 
     text: str
     pipeline: str
     risky: bool = False
+    parts: Callable[[], Sequence[str]] = tuple
 
 
 class Backend(Protocol):

@@ -43,11 +43,13 @@ class LLVM:
             except BuildError as error:
                 raise BuildError(error.what, where=error.where or f.symbol, why=error.why, hint=error.hint) from error
         attrs = functions[0].program.attrs if functions else {}
-        text = machine.with_imports(module_text(pieces, data_text(data)), texts(attrs, IMPORT_LLVM))
+        imports = texts(attrs, IMPORT_LLVM)
+        text = machine.with_imports(module_text(pieces, data_text(data)), imports)
         if system_of(spec.triple) == "macos":  # whose linker exports what is not hidden
             text = _OWN.sub(r"\1hidden ", text)
         pipeline = "none" if data else "light" if any(p.vectors for p in pieces) else "loops" if "checks" in attrs else "full"
-        return Emitted(text, pipeline, _MACHINE_INTRINSIC.search(text) is not None)
+        risky = _MACHINE_INTRINSIC.search(text) is not None
+        return Emitted(text, pipeline, risky) if data or imports else Emitted(text, pipeline, risky, lambda: [module_text([p]) for p in pieces])
 
     def object(self, text: str, spec: MachineSpec, pipeline: str) -> bytes:
         """Compiled by LLVM, whose fatal errors end the process."""

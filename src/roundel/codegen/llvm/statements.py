@@ -336,6 +336,7 @@ def _parallel_for(em: Emitter, e: tir.Call) -> str:
         em.line(f"store {operand}, ptr {em.op(f'getelementptr i64, ptr {slots}, i64 {k + 1}')}, align 8")
     name = em.declare("rd_parallel_for", "i32", "ptr", "ptr", "ptr", "i64", "i64")
     symbol = em.symbol(task.value if type(task) is tir.StringImm else task.name)
+    em.declare(symbol, "void", "i64", "i64", "ptr")
     em.tasks.add(symbol)
     numbers = f"i64 {em.value(tir.cast(extent, INT64))}, i64 {em.value(tir.cast(grain, INT64))}"
     status = em.op(f"call i32 {name}(ptr %ctx, ptr @{symbol}, ptr {slots}, {numbers})")
