@@ -434,8 +434,8 @@ def _load(an: Analyzer, e: Expr) -> Expr:
     predicate = None if e.predicate is None else an.simplify(e.predicate)
     if type(predicate) is tir.Broadcast and predicate.value is TRUE:
         predicate = None
-    same = predicate is e.predicate and all(a is b for a, b in zip(indices, e.indices))
-    return e if same else e.replace(indices=indices, predicate=predicate)
+    same = predicate is e.predicate and indices == e.indices
+    return e if same else tir.BufferLoad(e.buffer, indices, predicate)
 
 
 def _shuffle(an: Analyzer, e: Expr) -> Expr:

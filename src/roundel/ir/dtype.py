@@ -44,7 +44,7 @@ class DType(str):
     pointer).
     """
 
-    __slots__ = ("bits", "element", "is_bool", "is_float", "is_handle", "is_int", "kind", "lanes")
+    __slots__ = ("_vectors", "bits", "element", "is_bool", "is_float", "is_handle", "is_int", "kind", "lanes")
     element: DType
     kind: str
     bits: int
@@ -82,6 +82,7 @@ class DType(str):
         self.bits = {"bool": 1, "handle": 64, "void": 0, "str": 0}.get(kind) or int(found["bits"] or 0)
         self.lanes = int(found["lanes"] or 1) * (-1 if found["scalable"] else 1)
         DType.scalable_types |= self.lanes < 0
+        self._vectors: dict[int, DType] = {}
         self.element = self if self.lanes == 1 and found["lanes"] is None else cls(found["element"])
         return cls._table.setdefault(text, self)
 
@@ -118,7 +119,11 @@ class DType(str):
 
     def with_lanes(self, lanes: int) -> DType:
         """The vector (or for 1 the scalar) type with this element."""
-        return self.element if lanes == 1 else DType(f"{self.element}x{lanes}" if lanes > 0 else f"{self.element}xvscalex{-lanes}")
+        known = self._vectors.get(lanes)
+        if known is None:
+            known = self.element if lanes == 1 else DType(f"{self.element}x{lanes}" if lanes > 0 else f"{self.element}xvscalex{-lanes}")
+            self._vectors[lanes] = known
+        return known
 
     def nbytes(self, count: int) -> int:
         """Bytes of ``count`` elements stored contiguously (two int4 per byte)."""

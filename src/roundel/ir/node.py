@@ -86,9 +86,10 @@ class Node:
         """Child nodes in field order (buffers are references, not children)."""
         return []
 
-    def _rebuilt(self: Any, rewrite: Callable, items: Callable, field: Callable) -> Any:
-        """This node with its children replaced: ``rewrite`` maps a node, ``items`` a tuple of nodes, ``field`` anything else."""
-        return self
+    @staticmethod
+    def _rebuilt(how: Any, node: Any) -> Any:
+        """The node with its children replaced: ``how.rewrite`` maps a node, ``how.rewrite_items`` a tuple of nodes, ``how.rewrite_field`` anything else."""
+        return node
 
     def script(self, **options: Any) -> str:
         """This node as TVMScript text (any node; a module or function parses back)."""
@@ -167,12 +168,12 @@ def _walking(fields: dict[str, str], children: tuple[str, ...]) -> str:
         maybe = bool(one and one[2])
         below.append(f"*(() if self.{f} is None else (self.{f},))" if maybe else f"self.{f}" if one else f"*self.{f}" if many
                      else f"*_nodes_in(self.{f})")
-        made = f"{'rewrite' if one else 'items' if many else 'field'}(self.{f})"
+        made = f"how.{'rewrite' if one else 'rewrite_items' if many else 'rewrite_field'}(self.{f})"
         new.append(f"{f} = None if self.{f} is None else {made}" if maybe else f"{f} = {made}")
     same = " and ".join(f"{f} is self.{f}" for f in children)
     args = ", ".join(f if f in children else f"self.{f}" for f in fields)
     return (f"def _below(self):\n    return [{', '.join(below)}]\n"
-            "def _rebuilt(self, rewrite, items, field):\n    " + "\n    ".join(new)
+            "def _rebuilt(how, self):\n    " + "\n    ".join(new)
             + f"\n    return self if {same} else type(self)({args})\n")
 
 
@@ -224,5 +225,5 @@ def node(cls: T | None = None, *, intern: bool = False, derive: dict[str, str] |
     setattr(made, name, staticmethod(made_fn) if intern else made_fn)
     if made._children:
         exec(_walking(fields, made._children), env)
-        made._below, made._rebuilt = env["_below"], env["_rebuilt"]
+        made._below, made._rebuilt = env["_below"], staticmethod(env["_rebuilt"])
     return made

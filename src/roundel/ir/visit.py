@@ -151,25 +151,40 @@ class Rewriter(_Dispatch):
     ``buffer`` is asked for every reference to a buffer and may map it to another.
     """
 
+    _ways: dict[type, Callable] = {}  # what is done with nodes of each type that was met
+
+    def __init_subclass__(cls, **kw: Any) -> None:
+        super().__init_subclass__(**kw)
+        cls._ways = {}
+
     def rewrite(self, node: Any) -> Any:
         """Dispatch on the node's type."""
-        handler = self._table.get(type(node))
-        if handler is not None:
-            return handler(self, node)
-        return node if type(node) in _LEAVES else self.generic(node)
+        kind = type(node)
+        way = self._ways.get(kind)
+        if way is None:
+            way = self._ways[kind] = self._way(kind)
+        return way(self, node)
 
     __call__ = rewrite
+
+    @classmethod
+    def _way(cls, kind: type) -> Callable:
+        """What is done with nodes of a type: its handler, or the generic way, without a detour where the class has the usual one."""
+        if kind in cls._table:
+            return cls._table[kind]
+        if kind in _LEAVES:
+            return _itself
+        return _GENERIC.get(kind) or kind._rebuilt if cls.generic is Rewriter.generic else cls.generic  # type: ignore[attr-defined]
 
     def generic(self, node: Any) -> Any:
         """The node with rewritten children; dispatch by kind of field."""
         special = _GENERIC.get(type(node))
-        if special is not None:
-            return special(self, node)
-        return node._rebuilt(self.rewrite, self._items, self._field)
+        return node._rebuilt(self, node) if special is None else special(self, node)
 
-    def _field(self, value: Any) -> Any:
+    def rewrite_field(self, value: Any) -> Any:
+        """What a field of a node holds, with the nodes in it rewritten."""
         if isinstance(value, tuple):
-            return self._items(value)
+            return self.rewrite_items(value)
         if isinstance(value, Node):
             return self.rewrite(value)
         if type(value) is dict:
@@ -177,10 +192,11 @@ class Rewriter(_Dispatch):
             return value if all(new_dict[k] is v for k, v in value.items()) else new_dict
         return value
 
-    def _items(self, values: tuple) -> tuple:
+    def rewrite_items(self, values: tuple) -> tuple:
+        """A tuple with the nodes in it rewritten."""
         new, same = [], True
         for v in values:
-            w = self.rewrite(v) if isinstance(v, Node) else self._field(v)
+            w = self.rewrite(v) if isinstance(v, Node) else self.rewrite_field(v)
             if w is not v:
                 same = False
             new.append(w)
@@ -192,12 +208,12 @@ class Rewriter(_Dispatch):
 
 
 def _with_buffer(self: Rewriter, node: Any) -> Any:
-    changes = {name: self._field(getattr(node, name)) for name in node._children}
+    changes = {name: self.rewrite_field(getattr(node, name)) for name in node._children}
     return node.replace(buffer=self.buffer(node.buffer), **changes)
 
 
 def _store(self: Rewriter, node: ts.BufferStore) -> ts.BufferStore:
-    buffer, value, indices = self.buffer(node.buffer), self.rewrite(node.value), self._items(node.indices)
+    buffer, value, indices = self.buffer(node.buffer), self.rewrite(node.value), self.rewrite_items(node.indices)
     predicate = None if node.predicate is None else self.rewrite(node.predicate)
     if value is node.value and indices is node.indices and buffer is node.buffer and predicate is node.predicate:
         return node
@@ -205,7 +221,7 @@ def _store(self: Rewriter, node: ts.BufferStore) -> ts.BufferStore:
 
 
 def _load(self: Rewriter, node: te.BufferLoad) -> te.BufferLoad:
-    buffer, indices = self.buffer(node.buffer), self._items(node.indices)
+    buffer, indices = self.buffer(node.buffer), self.rewrite_items(node.indices)
     predicate = None if node.predicate is None else self.rewrite(node.predicate)
     if buffer is node.buffer and indices is node.indices and predicate is node.predicate:
         return node
@@ -213,13 +229,13 @@ def _load(self: Rewriter, node: te.BufferLoad) -> te.BufferLoad:
 
 
 def _region(self: Rewriter, node: ts.BufferRegion) -> ts.BufferRegion:
-    region, buffer = self._items(node.region), self.buffer(node.buffer)
+    region, buffer = self.rewrite_items(node.region), self.buffer(node.buffer)
     return node if region is node.region and buffer is node.buffer else ts.BufferRegion(buffer, region)
 
 
 def _block(self: Rewriter, node: ts.Block) -> ts.Block:
     allocs = tuple(self.buffer(b) for b in node.alloc_buffers)
-    changes = {name: self._field(getattr(node, name)) for name in node._children if name != "alloc_buffers"}
+    changes = {name: self.rewrite_field(getattr(node, name)) for name in node._children if name != "alloc_buffers"}
     return node.replace(alloc_buffers=node.alloc_buffers if allocs == node.alloc_buffers else allocs, **changes)
 
 
@@ -268,7 +284,7 @@ class Substitution(Rewriter):
 
 
 def _substitute_buffer(self: Rewriter, b: tb.Buffer) -> tb.Buffer:
-    shape, strides = self._field(b.shape), self._field(b.strides)
+    shape, strides = self.rewrite_field(b.shape), self.rewrite_field(b.strides)
     offset = None if b.elem_offset is None else self.rewrite(b.elem_offset)
     data = self.rewrite(b.data)
     return b.replace(shape=shape, strides=strides, elem_offset=offset, data=data if type(data) is te.Var else b.data)

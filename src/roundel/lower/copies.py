@@ -6,13 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from roundel.ir import Var, tir
-from roundel.ir.visit import substitute, walk
+from roundel.ir.visit import statements, substitute
 
 
 def fresh_copy(stmt: tir.Stmt, values: Mapping[Var, tir.Expr] | None = None) -> tir.Stmt:
     """``stmt`` with ``values`` put in and its own variables and buffers renewed: both may stand in one function."""
     table: dict[Var, tir.Expr] = dict(values or {})
-    for n in walk(stmt):
+    for n in statements(stmt):
         var = _BINDERS.get(type(n), lambda n: None)(n)
         if var is not None:
             table[var] = Var(var.name, var.dtype, var.size)

@@ -22,13 +22,14 @@ else: C[i] = x
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import Any
 
 from roundel.ir import Rewriter, free_vars, on, tir
 from roundel.ir.visit import statements, walk
 
 from .kernel_pass import kernel_pass
+from .remembered import expressions, remembered
 from .statements import StatementRewriter
 from .vector_expr import conjuncts
 
@@ -41,12 +42,26 @@ def _stable(condition: tir.Expr, loop: tir.For) -> bool:
     return not loaded or loaded.isdisjoint(n.buffer for n in statements(loop.body) if type(n) is tir.BufferStore)
 
 
-def _always(body: tir.Stmt) -> list[tir.Expr]:
-    """The expressions of a loop's body that are evaluated whatever other conditions hold, and whose variables are defined before the loop."""
+@remembered
+def _likely_in(e: tir.Expr) -> tuple[tir.Expr, ...]:
+    own = (e,) if type(e) is tir.Call and e.op == "likely" else ()
+    return own + tuple(n for below in e._below() for n in _likely_in(below))
+
+
+def _likely(stmt: tir.Stmt) -> Iterator[tir.Expr]:
+    """The conditions that are marked as likely."""
+    return (n for e in expressions(stmt) for n in _likely_in(e))
+
+
+def _always(body: tir.Stmt, choices: Set[tir.Expr]) -> list[tir.Expr]:
+    """Those choices of a loop's body that are made whatever other conditions hold, and whose variables are defined before the loop."""
+    found = [n for n in _likely(body) if n in choices]
+    if not found:
+        return found
     inside = list(statements(body))
     own = {n.loop_var if type(n) is tir.For else n.var for n in inside if type(n) in (tir.For, tir.Let)}
-    guarded = {n for s in inside if type(s) is tir.If for case in (s.then_case, s.else_case) if case is not None for n in walk(case) if isinstance(n, tir.Expr)}
-    return [n for n in walk(body) if isinstance(n, tir.Expr) and n not in guarded and own.isdisjoint(free_vars(n))]
+    guarded = {n for s in inside if type(s) is tir.If for case in (s.then_case, s.else_case) if case is not None for n in _likely(case)}
+    return [n for n in found if n not in guarded and own.isdisjoint(free_vars(n))]
 
 
 class _Hoist(StatementRewriter):
@@ -65,7 +80,7 @@ class _Hoist(StatementRewriter):
         """A copy of the loop for each case of a condition that is invariant in it."""
         if not self.choices or type(loop) is not tir.For:
             return loop
-        made = next((n for n in _always(loop.body) if n in self.choices and _stable(n, loop)), None)
+        made = next((n for n in _always(loop.body, self.choices) if _stable(n, loop)), None)
         if made is None:
             return loop
         return tir.If(made, *(loop.replace(body=_Decided(made, case).rewrite(loop.body)) for case in (True, False)))
@@ -146,5 +161,5 @@ def _loads(e: tir.Expr) -> bool:
 @kernel_pass("hoist_conditions")
 def hoist_conditions(func: tir.PrimFunc) -> tir.PrimFunc:
     """Moves loop-invariant conditions out of their loops."""
-    choices = {n for n in walk(func.body) if type(n) is tir.Call and n.op == "likely" and _loads(n.args[0])}
+    choices = {n for n in _likely(func.body) if _loads(n.args[0])}
     return func.replace(body=_Hoist(choices).rewrite(func.body))

@@ -42,6 +42,7 @@ from .accesses import interval
 from .copies import fresh_copy
 from .kernel_pass import kernel_pass
 from .loop_facts import inside
+from .remembered import expressions, remembered
 from .statements import StatementRewriter
 from .trimmed_rows import trimmed
 from .vector_expr import conjuncts
@@ -54,7 +55,7 @@ MOST_PLACES = 4096  # iterations that are looked at one by one
 MANY = 16  # iterations that are worth a test of their own inside of a loop
 SMALL = 10000  # ... or to this number of nodes, whichever is more
 
-_CHOICES = (tir.If, tir.IfThenElse, tir.Select)
+_CHOICES = (tir.IfThenElse, tir.Select)
 _SCOPES = (tir.Allocate, tir.DeclBuffer, tir.Let, tir.AttrStmt)
 
 
@@ -408,11 +409,33 @@ def _closure(names: frozenset[Var], inner: dict[Var, tir.For]) -> list[tir.For]:
 
 
 def _conditions(stmt: tir.Stmt) -> list[tir.Expr]:
-    return [c for n in walk(stmt) if type(n) in _CHOICES for c in conjuncts(n.condition)]
+    """The parts of the conditions of statements and expressions, in the order of the program."""
+    found: list[tir.Expr] = []
+    for s in statements(stmt):
+        if type(s) is tir.If:
+            found += conjuncts(s.condition)
+        for e in s._below():
+            if isinstance(e, tir.Expr):
+                found += _conditions_in(e)
+    return found
 
 
-def _size(stmt: tir.Stmt) -> int:
-    return sum(1 for _ in walk(stmt))
+@remembered
+def _conditions_in(e: tir.Expr) -> tuple[tir.Expr, ...]:
+    own = tuple(conjuncts(e.condition)) if type(e) in _CHOICES else ()
+    return own + tuple(c for below in e._below() for c in _conditions_in(below))
+
+
+def _size(node: tir.Stmt | tir.Expr) -> int:
+    """How many nodes there are."""
+    if isinstance(node, tir.Expr):
+        return _nodes(node)
+    return sum(1 for _ in statements(node)) + sum(map(_nodes, expressions(node)))
+
+
+@remembered
+def _nodes(e: tir.Expr) -> int:
+    return 1 + sum(map(_nodes, e._below()))
 
 
 class _Decide(Rewriter):

@@ -74,9 +74,10 @@ class _Simplify(Rewriter):
         predicate = None if store.predicate is None else self.expr(store.predicate)
         if _all_true(predicate):
             predicate = None
-        return store.replace(
-            value=self.expr(store.value), indices=tuple(map(self.expr, store.indices)), predicate=predicate
-        )
+        value, indices = self.expr(store.value), tuple(map(self.expr, store.indices))
+        if value is store.value and indices == store.indices and predicate is store.predicate:
+            return store
+        return tir.BufferStore(store.buffer, value, indices, predicate, store.span)
 
     @on(tir.Evaluate, tir.Assert, tir.While)
     def _simple(self, stmt: tir.Stmt) -> tir.Stmt:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from roundel.ir import Rewriter, tir
@@ -11,7 +12,11 @@ from roundel.ir import Rewriter, tir
 class StatementRewriter(Rewriter):
     """Handlers for statements only."""
 
-    def rewrite(self, node: Any) -> Any:
-        if isinstance(node, tir.Expr):
-            return node
-        return super().rewrite(node)
+    @classmethod
+    def _way(cls, kind: type) -> Callable:
+        bare = kind in (tir.BufferStore, tir.Evaluate) and kind not in cls._table and cls.buffer is Rewriter.buffer  # nothing in them but expressions
+        return _itself if bare or issubclass(kind, tir.Expr) else super()._way(kind)
+
+
+def _itself(self: Rewriter, node: Any) -> Any:
+    return node

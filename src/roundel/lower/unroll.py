@@ -31,17 +31,20 @@ class _Values(Substitution):
 
     def rewrite(self, node: Any) -> Any:
         hit = self.memo.get(node)
-        if hit is None and isinstance(node, tir.Expr):
-            hit = self.memo[node] = self.made(node)
-            for v in free_vars(node):
-                if v in self.values:
-                    self.users[v].append(node)
-        return super().rewrite(node) if hit is None else hit
+        if hit is not None:
+            return hit
+        if type(node) is Var:
+            return self.values.get(node, node)
+        if not isinstance(node, tir.Expr):
+            return super().rewrite(node)
+        hit = self.memo[node] = self.made(node)
+        for v in free_vars(node):
+            if v in self.values:
+                self.users[v].append(node)
+        return hit
 
     def made(self, node: tir.Expr) -> tir.Expr:
         """What an expression becomes. Of a conditional expression whose condition is constant now, only the side that is taken is visited."""
-        if type(node) is Var:
-            return self.values.get(node, node)
         if type(node) in _CHOICES:
             condition = self.rewrite(node.condition)
             compare = _COMPARE.get(type(condition))

@@ -91,9 +91,10 @@ def asked_around(stmt: Stmt) -> list[Expr]:
     out, stack = [], [stmt]
     while stack:
         s = stack.pop()
-        if type(s) is not BlockRealize:
-            out += [e for name in ("condition", "min", "extent", "value") if isinstance(e := getattr(s, name, None), Expr) and child_stmts(s)]
-            stack.extend(child_stmts(s))
+        inside = () if type(s) is BlockRealize else child_stmts(s)
+        if inside and type(s) is not tir.Seq:
+            out += [e for name in ("condition", "min", "extent", "value") if isinstance(e := getattr(s, name, None), Expr)]
+        stack += inside
     return out
 
 

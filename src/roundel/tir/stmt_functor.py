@@ -45,23 +45,30 @@ def ir_transform(program: Any, preorder: Change | None, postorder: Change | None
         asked = kinds is None or type(node).__name__ in kinds
         if asked and preorder is not None and (found := preorder(node)) is not None:
             return found
-        made = node._rebuilt(go, lambda items: tuple(map(go, items)), _inside(go))
+        made = node._rebuilt(everywhere, node)
         if asked and postorder is not None and (found := postorder(made)) is not None:
             return found
         return made
 
+    everywhere = _Everywhere(go)
     return program.replace(body=go(program.body)) if isinstance(program, tir.PrimFunc) else go(program)
 
 
-def _inside(go: Change) -> Change:
-    """What holds nodes in other ways than as a node or a tuple of them."""
+class _Everywhere:
+    """A change for the nodes that a node's fields hold."""
 
-    def change(value: Any) -> Any:
+    def __init__(self, change: Change) -> None:
+        self.rewrite = change
+
+    def rewrite_items(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A tuple of nodes, changed."""
+        return tuple(map(self.rewrite, items))
+
+    def rewrite_field(self, value: Any) -> Any:
+        """What holds nodes in other ways than as a node or a tuple of them."""
         if isinstance(value, tuple):
-            return tuple(map(change, value))
-        return go(value) if isinstance(value, Node) and not isinstance(value, graph.GlobalVar) else value
-
-    return change
+            return tuple(map(self.rewrite_field, value))
+        return self.rewrite(value) if isinstance(value, Node) and not isinstance(value, graph.GlobalVar) else value
 
 
 def stmt_list(body: tir.Stmt) -> list[tir.Stmt]:

@@ -28,7 +28,7 @@ class Refresh(Rewriter):
         if buffer not in self.buffers:
             data = self.variables.get(buffer.data) or self._fresh(buffer.data)
             self.buffers[buffer] = buffer.replace(
-                shape=self._field(buffer.shape), strides=self._field(buffer.strides), data=data,
+                shape=self.rewrite_field(buffer.shape), strides=self.rewrite_field(buffer.strides), data=data,
                 elem_offset=None if buffer.elem_offset is None else self.rewrite(buffer.elem_offset))
         return self.buffers[buffer]
 

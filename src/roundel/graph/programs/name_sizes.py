@@ -105,7 +105,7 @@ class _Naming(Rewriter):
 
     def buffer(self, buffer: tir.Buffer) -> tir.Buffer:
         if buffer not in self.buffers:
-            self.buffers[buffer] = buffer.replace(shape=self._field(buffer.shape), strides=self._field(buffer.strides))
+            self.buffers[buffer] = buffer.replace(shape=self.rewrite_field(buffer.shape), strides=self.rewrite_field(buffer.strides))
         return self.buffers[buffer]
 
 

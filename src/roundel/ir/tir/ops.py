@@ -81,8 +81,12 @@ def as_index(value: Any) -> Expr:
 
 def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
     """Both operands as expressions of one dtype: constants take the other's type; index ints widen to int64."""
-    if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype:
-        return a, b
+    if isinstance(a, Expr):
+        if isinstance(b, Expr):
+            if a.dtype is b.dtype:
+                return a, b
+        elif type(b) is int and a.dtype.is_int and a.dtype.lanes == 1:
+            return a, IntImm(b, a.dtype)
     if not isinstance(a, Expr):
         a = a.asexpr() if hasattr(a, "asexpr") else const(a, _literal_dtype(a, b)) if hasattr(b, "dtype") or hasattr(b, "asexpr") else const(a)
     if not isinstance(b, Expr):

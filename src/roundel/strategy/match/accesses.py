@@ -216,15 +216,11 @@ def _children(stmt: tir.Stmt) -> Iterator[tir.Block]:
         if type(node) is tir.BlockRealize:
             yield node.block
             continue
-        stack.extend(c for c in reversed([*_statements(node)]))
+        stack += reversed(_statements(node))
 
 
-def _statements(node: tir.Stmt) -> Iterator[tir.Stmt]:
-    for name in node._children:
-        value = getattr(node, name)
-        for v in value if isinstance(value, tuple) else (value,):
-            if isinstance(v, tir.Stmt):
-                yield v
+def _statements(node: tir.Stmt) -> list[tir.Stmt]:
+    return [c for c in node._below() if isinstance(c, tir.Stmt)]
 
 
 def extent_of(axis: tir.IterVar) -> int | None:
