@@ -72,6 +72,7 @@ def test_a_runner_whose_process_is_killed_starts_another(machine):
     builder, runner = machine
     (good,) = [f.result() for f in builder.build([Source(contract.good())], Target.host())]
     runner.race(contract.JOB, good, good, [good], contract.QUICK)
+    assert runner._process._noted("waiting") == "waiting"  # at none of the programs, whichever ran last
     os.kill(runner._process._child.pid, signal.SIGKILL)
     with pytest.raises(RuntimeError, match="SIGKILL"):
         runner.race(contract.JOB, good, good, [good], contract.QUICK)

@@ -61,7 +61,9 @@ def main(memory: int, cpus: list[int], parent: int, notes: int) -> None:
             kind, arguments = receive(sys.stdin.buffer)
         except EOFError:
             return
-        send(out, ("done", answers[kind](*arguments, tell=tell)))
+        answer = answers[kind](*arguments, tell=tell)
+        tell.note(-1)  # no candidate is to blame for the end of a process that waits
+        send(out, ("done", answer))
 
 
 def die_with(parent: int) -> None:
