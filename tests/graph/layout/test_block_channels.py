@@ -181,8 +181,8 @@ def _film_and_picture(bb, x):
 
 @pytest.mark.parametrize("body", [_film_residual, _film_pooled, _film_joined, _film_resized, _film_and_picture])
 def test_results_of_films_stay(body):
-    mod = function([graph.TensorInfo((1, 3, 4, 16, 6), "float32")], body)
-    agree(mod, (_x(1, 3, 4, 16, 6),), rtol=1e-3)
+    mod = function([graph.TensorInfo((1, 3, 4, 7, 5), "float32")], body)
+    agree(mod, (_x(1, 3, 4, 7, 5),), rtol=1e-3)
 
 
 def test_films_stay_in_blocks_between_convolutions():
