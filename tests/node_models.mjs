@@ -33,9 +33,9 @@ async function answer({ file, others, weights, inputs, options, keeps }) {
   if (!models.has(key)) models.set(key, await load(source, { ...options, ...(weights ? { weights: await readFile(weights) } : {}) }));
   const model = models.get(key);
   if (!inputs) return { inputs: model.inputs, outputs: model.outputs, memory: model.memoryBytes, threads: model.threads };
-  const given = inputs.map(({ dtype, shape, data }) => {
+  const given = inputs.map(({ dtype, shape, data, named = dtype }) => {
     const bytes = Buffer.from(data, "base64");
-    return { shape, data: new ARRAYS[dtype](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)) };
+    return { dtype: named, shape, data: new ARRAYS[dtype](bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)) };
   });
   const outputs = keeps ? repeated(model, given, keeps) : model.run(given);
   return Object.values(outputs).map(({ dtype, shape, data }) => ({ dtype, shape, data: Buffer.from(data.buffer).toString("base64") }));

@@ -47,7 +47,7 @@ def test_zig_takes_the_instructions_that_a_board_has(cpu, has, tmp_path, monkeyp
 
 
 def test_a_board_with_too_little_memory_is_refused(model, tmp_path):
-    with pytest.raises(BuildError, match=r"the model needs [\d,]+ bytes of RAM on cortex-m4, and 2,048 were allowed"):
+    with pytest.raises(BuildError, match=r"the model needs [\d,]+ bytes of RAM on cortex-m4, its stack included, and 2,048 were allowed"):
         model.save(tmp_path / "net.c", ram="2K")
     assert not list(tmp_path.iterdir())
     with pytest.raises(OptionError, match="how much memory a model takes is known for machines without a system"):

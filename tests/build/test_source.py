@@ -142,6 +142,22 @@ def test_weights_in_a_file_are_given_by_the_program(tmp_path):
     np.testing.assert_allclose(y, np.asarray(rd.compile(model)(*inputs)), rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("target", ["c", "cortex-m4"])
+@pytest.mark.parametrize("side_file", [False, True])
+def test_the_header_declares_every_function_of_the_file(target, side_file, tmp_path):
+    """In C and in C++: a program that has the header alone calls whatever the object has."""
+    model = rd.compile(convolutions()[0], target=target)
+    model.save(tmp_path / "net.c", side_file=side_file, header=True)
+    header = (tmp_path / "net.h").read_text()
+    defined = set(re.findall(r"^(?!static)\w[\w *]*?\b(net_\w+)\(.*\) \{", (tmp_path / "net.c").read_text(), re.MULTILINE))
+    assert {"net_run", "net_close"} <= defined and ("net_set_weights" in defined) == side_file
+    assert defined == set(re.findall(r"^(?!static)\w[\w *]*?\b(net_\w+)\(", header, re.MULTILINE))
+    uses = "".join(f"  total += (size_t)&{name};\n" for name in sorted(defined))
+    for language in ("c", "c++"):
+        (tmp_path / "use.c").write_text(f'#include "net.h"\nsize_t total;\nvoid use(void) {{\n{uses}}}\n' if side_file else '#include "net.h"\n')
+        subprocess.run(["gcc", "-x", language, "-Wall", "-Wextra", "-Werror", "-c", "use.c", "-o", "use.o"], cwd=tmp_path, check=True, timeout=120)
+
+
 def test_too_little_memory_is_an_error_where_sizes_are_those_of_the_call(tmp_path):
     model, inputs = MODELS["dense"]()
     rd.compile(model, target="c").save(tmp_path / "net.c")

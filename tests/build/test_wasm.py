@@ -230,6 +230,20 @@ def test_inputs_that_do_not_fit_are_errors(node, tmp_path, inputs, message):
     same(node.run(file, right), listed(rd.compile(model)(*right)))  # and the model is as good as before
 
 
+@in_node
+@pytest.mark.parametrize("asked, message", [
+    ({"options": {"thread": 2}}, "there is no option thread; options are .*threads"),
+    ({"options": {"weights": 7}}, "is to be given by its address .* not as number"),
+    ({"inputs": [{"dtype": "float32", "named": "floaty", "shape": [0, 16], "data": ""}]}, "input x is float32, not floaty"),
+    ({"inputs": [{"dtype": "float32", "shape": None, "data": "AAAAAAAAAAA="}]}, "input x has 2 elements, and .n,16. wants a multiple of 16"),
+])
+def test_what_javascript_misspells_is_an_error(node, tmp_path, asked, message):
+    file = compiled(dense()[0]).save(tmp_path / "m.wasm", side_file="weights" in asked.get("options", {}))
+    with pytest.raises(Failed, match=message) as error:
+        node.ask(file, **asked)
+    assert error.value.code in ("ValueError", "TypeError")
+
+
 def inner_loops(file):
     """Multiplications, fused or not, of vectors in a module's code: the opcodes after the prefix of vectors."""
     code = _Module.read(file.read_bytes()).section(10)

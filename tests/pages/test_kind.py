@@ -53,6 +53,8 @@ def test_pictures_are_told_by_the_input():
     ("x[n,3,48,w]", "y[n,w//8,100]", {"labels": ("a",) * 98}, "recognition"),
     ("x[n,s]; state[2,n,128]; sr:int64", "y[n,1]; z[2,n,128]", {}, "sound"),
     ("x[1,1,16000]", "y[1,35]", {}, "sound"),
+    ("x[1,512]; h[1,1,11]", "y[1,1]; g[1,1,11]", {}, "sound"),
+    ("x[t,1,6]; h[1,1,11]", "y[t,1,11]; g[1,1,11]", {}, "numbers"),  # features, not samples
     ("x[n,s]", "y[n,s//320,100]", {}, "sound"),
     ("x[n,784]", "y[n,10]", {}, "numbers"),
     ("x[n,m]", "r[n,m]; i:int64[n,m]; g:bool[n,m]; t:int64[n,2]; s:int64[2]", {}, "numbers"),

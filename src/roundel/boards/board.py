@@ -23,6 +23,7 @@ _WATCHED = ("cd {place} && {{ exec 3<&0; {called} < /dev/null 3<&- & echo $! > {
 """How a board runs a program: until that ends, or the connection does, by which the program and its folder go too."""
 _CANNOT_EXECUTE = 126  # what shells end with then
 _OTHER_MACHINE = ("Exec format error", "Invalid ELF image", "cannot execute binary file")  # what systems, emulators and shells say of foreign programs
+_NO_LIBRARIES = "Could not open '/lib/ld-"  # what emulators say of a program whose C library they do not find
 _QUIET = ("-o", "BatchMode=yes")  # ssh asks nobody for a password
 
 
@@ -160,6 +161,9 @@ def _hint(status: int, said: str) -> str:
     """What would do where a program ended with ``status``, and something was ``said``."""
     if any(words in said for words in _OTHER_MACHINE):
         return "the program is for another kind of machine than the board or emulator: name that one's (`--target`; `roundel targets` lists them)"
+    if _NO_LIBRARIES in said:
+        return ("the emulator does not find the C library of that machine: say where it is, such as qemu-aarch64-static -L /usr/aarch64-linux-gnu (Debian's "
+                "package libc6-arm64-cross), or install a C compiler for the machine, which links programs that need none")
     if status == _CANNOT_EXECUTE:
         return "if the program is for another kind of machine, name the board's (`--target`; `roundel targets` lists them)"
     illegal = status in (-signal.SIGILL, 128 + signal.SIGILL)

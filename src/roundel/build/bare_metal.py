@@ -84,12 +84,17 @@ def compiler_of(cpu: str) -> tuple[str, ...] | None:
     return None
 
 
+def compiler_for_objects(cpu: str) -> tuple[str, ...]:
+    """The command of `compiler_of`. Raises BuildError where there is no compiler."""
+    if (command := compiler_of(cpu)) is not None:
+        return command
+    raise BuildError(f"no C compiler was found for {cpu}", hint=f"`pip install ziglang`, or install {_PROCESSORS[cpu].gnu}" if cpu in _PROCESSORS else
+                     f"save C source (.c); objects are made for {', '.join(_PROCESSORS)}")
+
+
 def compile_source(source: Path, out: Path, cpu: str) -> Needs:
     """The object of a model's C source for a processor, and what it takes. Raises BuildError where there is no compiler, or it refuses."""
-    command = compiler_of(cpu)
-    if command is None:
-        raise BuildError(f"no C compiler was found for {cpu}", hint=f"`pip install ziglang`, or install {_PROCESSORS[cpu].gnu}" if cpu in _PROCESSORS else
-                         f"save C source (.c); objects are made for {', '.join(_PROCESSORS)}")
+    command = compiler_for_objects(cpu)
     folder = toolchain.temporary_folder("roundel-board-")
     try:
         made = folder / "made.o"
@@ -133,7 +138,7 @@ def save_for_board(write: Callable[[Path], Path], out: Path, cpu: str, ram: str 
 def _check_ram(needs: Needs, limit: int, cpu: str) -> None:
     total = needs.ram + (needs.stack or 0)
     if total > limit:
-        raise BuildError(f"the model needs {total:,} bytes of RAM on {cpu}, and {limit:,} were allowed", why=str(needs),
+        raise BuildError(f"the model needs {total:,} bytes of RAM on {cpu}, its stack included, and {limit:,} were allowed", why=str(needs),
                          hint="where the model begins with a chain of convolutions, compute them strip by strip (`--choose '*=strips4'`); or take a "
                          "smaller input or model, one of 8-bit integers, or a board with more memory")
 

@@ -47,9 +47,16 @@ def entry_name(name: str, function: str) -> str:
     return f"{name}_{plain}" if clean else f"{name}_{plain[:_LONGEST_NAME]}_{escape.digest(function)}"
 
 
-def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None, source: str = "") -> Path:
+def weights_declaration(name: str, nbytes: int) -> list[str]:
+    """The function that gives a model weights which are in a file of their own, of ``nbytes`` bytes."""
+    return [f"/* The content of the weights' file, {nbytes} bytes, at an address that 8 divides (best 64), before the first run.",
+            " * Returns 0, or RD_VALUE_ERROR for anything else: every byte is compared. The weights are not copied: they must stay there. */",
+            f"int {name}_set_weights(const void *weights, size_t nbytes);"]
+
+
+def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str | None = None, source: str = "", beside: int | None = None) -> Path:
     """The C header of a model, complete by itself: entry points and a constructor for each tensor; returns its path. ``source``: the C file, or the object
-    made of one, that has these functions; a shared library has them otherwise."""
+    made of one, that has these functions; a shared library has them otherwise. ``beside``: the bytes of weights that the program gives to the model."""
     path = Path(path)
     name = c_prefix(name or path.stem)
     guard = f"{name.upper()}_H_"
@@ -58,6 +65,7 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
+        *(["#include <stddef.h>"] if beside is not None else []),
         "#include <stdint.h>",
         "",
         _guarded("DLPACK_DLPACK_H_"),
@@ -71,6 +79,7 @@ def write_header(path: str | Path, functions: Sequence[FunctionInfo], name: str 
         lines += _declare(name, info, is_alone=bool(source))
     threads, closing = _ALONE if source else _SYSTEM
     lines += [
+        *([*weights_declaration(name, beside), ""] if beside is not None else []),
         "/* Why the last call of this thread returned something else than 0. */",
         f"const char *{name}_last_error(void);",
         "",

@@ -18,7 +18,7 @@ from ..ir.escape import c_comment, c_string
 from ..runtime import library, toolchain
 from ..runtime.native import ABI
 from ..target.spec import MachineSpec
-from .header import c_prefix, entry_name, write_header
+from .header import c_prefix, entry_name, weights_declaration, write_header
 from .interface import COMPLEX, Interface, arena_bytes, values_beside_tensors
 from .weights import Pieces
 
@@ -66,7 +66,7 @@ def write_source(sources: Sequence[bytes], functions: Sequence[Interface], weigh
             sink.writelines(_weights(None if beside is not None else weights))
             sink.write(_entries(name, functions, (len(weights), crc) if beside is not None and weights is not None else None))
     if header:
-        write_header(out.with_suffix(".h"), [f.info for f in functions], name, out.name)
+        write_header(out.with_suffix(".h"), [f.info for f in functions], name, out.name, len(weights) if beside is not None and weights is not None else None)
     return out
 
 
@@ -180,9 +180,7 @@ def _entries(name: str, functions: Sequence[Interface], beside: tuple[int, int] 
     if beside is not None:
         nbytes, crc = beside
         lines += ["static const unsigned char *rd_given_weights;",
-                  f"/* The content of the weights' file, {nbytes} bytes, at an address that 8 divides (best 64), before the first run.",
-                  " * Returns 0, or RD_VALUE_ERROR for anything else: every byte is compared. The weights are not copied. */",
-                  f"int {name}_set_weights(const void *weights, size_t nbytes);",
+                  *weights_declaration(name, nbytes),
                   f"int {name}_set_weights(const void *weights, size_t nbytes) {{",
                   '  if (!weights) return rd_refused("the weights are a null pointer");',
                   f'  if (nbytes != {nbytes}u) return rd_refused("the weights have another size than those of the model");',

@@ -43,6 +43,7 @@ def compile_command(
         raise ModelError(f"{model} is a folder", hint="give an ONNX file")
     output = output or model.with_suffix(_ending(target))
     target = target or OTHER_ENDINGS.get(output.suffix, ("", None))[1]
+    _check_tools(target, output)
     compiled = api.compile(model, target=target, threads=threads, verify=verify, dynamic=dims(fix, "--fix") or None,
                            hot=[dims(h.split(","), "--hot") for h in hot], accuracy=accuracy, precision=precision, weights=weights,
                            bounds_checks=bounds_checks, choices=chosen(choose))
@@ -57,9 +58,9 @@ def compile_command(
                     "outputs": tensor_facts(compiled.outputs), "metadata": compiled.metadata})
         return
     console = Console(emoji=False)
-    sizes = f"{path.stat().st_size / 1e6:.1f} MB, packed weights {compiled.weights_nbytes / 1e6:.1f} MB"
+    sizes = f"{_size(path.stat().st_size)}, packed weights {_size(compiled.weights_nbytes)}"
     if activations is not None:
-        sizes += f", activations {activations / 1e6:.1f} MB"
+        sizes += f", activations {_size(activations)}"
     console.print(f"[bold]{markup(str(path))}[/]  {sizes}, {time.perf_counter() - start:.1f} s")
     if levels := compiled.metadata.get("levels"):
         console.print(f"  levels {', '.join(levels)}; here runs {_running(compiled)}", highlight=False)
@@ -73,6 +74,33 @@ def compile_command(
             console.print(message(f"  {kind} {info}"), highlight=False, markup=False)
     if header:
         console.print(f"[bold]{markup(str(_header(path)))}[/]")
+    for beside in (path.with_suffix(".weights"), path.with_name(f"{path.name}.weights")):
+        if side_file and beside.exists():
+            console.print(f"[bold]{markup(str(beside))}[/]  {beside.stat().st_size:,} bytes", highlight=False)
+
+
+def _size(nbytes: int) -> str:
+    return f"{nbytes / 1e6:.1f} MB" if nbytes >= 100_000 else f"{nbytes:,} bytes"
+
+
+def _check_tools(target: str | None, output: Path) -> None:
+    """Raises BuildError where what makes the file for that machine is not installed: a model compiles for minutes before it is needed."""
+    from ..build.link import foreign_triple
+    from ..runtime import toolchain
+    from ..target import Target
+    from ..target.levels import levels_of
+
+    made = None if target is None or levels_of(target) else Target(target)
+    if output.suffix == ".c":
+        return
+    if made is not None and made.is_bare:
+        from ..build.bare_metal import compiler_for_objects
+
+        compiler_for_objects(made.cpu)
+    elif made is not None and made.ending == ".wasm":
+        toolchain.module_linker()
+    else:
+        toolchain.compiler(None if made is None or made.kind == "c" else foreign_triple(made.triple))
 
 
 def _ending(target: str | None) -> str:

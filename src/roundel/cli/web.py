@@ -68,7 +68,8 @@ def web_command(
         if as_json:
             print_json({"index": index, "files": files})
         else:
-            Console(emoji=False).print(f"[bold]{markup(str(index))}[/]  {sum(files.values()) / 1e6:.1f} MB in {len(files)} files", highlight=False)
+            Console(emoji=False).print(f"[bold]{markup(str(index))}[/]  {sum(files.values()) / 1e6:.1f} MB in {len(files)} files, kind {pages.kind_of(output)}",
+                                       highlight=False)
         if server is not None:
             Console(stderr=True, emoji=False).print(f"http://localhost:{server.server_port}/  (Ctrl-C ends it)", highlight=False)
             server.serve_forever()

@@ -14,6 +14,11 @@ from ..ir.errors import OptionError
 ABOUT = "site.json"
 
 
+def kind_of(folder: Path) -> str:
+    """The kind of the page that is in a folder."""
+    return str(json.loads((folder / ABOUT).read_text(encoding="utf-8"))["kind"])
+
+
 def files_of(folder: Path) -> set[str]:
     """The files of the page that is in a folder; empty where there is none."""
     try:

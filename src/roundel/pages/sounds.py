@@ -16,6 +16,7 @@ from .pictures import letters
 from .signature import Signature
 
 _LONG = 4000  # samples; a row of so many is sound, not features
+_SHORTEST = 80  # samples, 10 ms of a telephone's 8 kHz; what goes from run to run in shorter rows is features
 _WINDOW = 512  # samples of a model with states, where it takes any number
 _SECOND_WINDOWS = 1  # seconds of one without
 
@@ -52,7 +53,8 @@ def sound(model: Signature, asked: Asked) -> dict[str, Any] | None:
     if info.dtype != "float32" or len(info.shape) > 3 or any(d != 1 for d in info.shape[1:-1]) or not (batch == 1 or isinstance(batch, str)):
         return None
     is_long = len(info.shape) > 1 if isinstance(length, str) else length >= _LONG
-    if length == 0 or not (asked.kind or ((is_long or model.states or numbers) and _are_scores(model.results, info))):
+    goes_on = bool(model.states or numbers) and (isinstance(length, str) or length >= _SHORTEST)
+    if length == 0 or not (asked.kind or ((is_long or goes_on) and _are_scores(model.results, info))):
         return None
     whole = isinstance(length, str) and not model.states and not asked.window
     window = asked.window or (length - asked.overlap if isinstance(length, int) else _WINDOW if model.states else _SECOND_WINDOWS * asked.rate)

@@ -14,6 +14,7 @@ from typing import Any
 from ..ir import escape
 from ..ir.dataclass import dataclass
 from ..ir.errors import OptionError
+from ..ir.processors import family_of
 from . import keys, known
 from .behaviour import Behaviour
 from .machines import LEVELS, MACHINES
@@ -424,13 +425,19 @@ def _architecture(triple: str) -> str:
     return _ARCHITECTURES.get(first := triple.split("-")[0], first)
 
 
+_BASELINES = {"": "x86-64", "x86_64": "x86-64", "aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32", "wasm64": "wasm64",
+              "arm": "cortex-a7", "i686": "i686", "riscv32": "rv32imac"}
+"""The named machine whose figures stand for an architecture or, where that is not among them, for its family."""
+
+
 def _generic(triple: str, cpu: str) -> dict[str, Any]:
-    """Cautious figures for a CPU that the table does not have: the baseline of its architecture."""
+    """Cautious figures for a CPU that the table does not have: the baseline of its architecture. Raises OptionError for an architecture that no code is
+    generated for."""
     arch = triple.split("-")[0]
-    name = {"aarch64": "cortex-a72", "arm64": "apple-m1", "riscv64": "rv64gcv", "wasm32": "wasm32", "wasm64": "wasm64", "armv7": "cortex-a7", "i686": "i686",
-            "riscv32": "rv32imac"}.get(
-        arch, "x86-64"
-    )
+    name = _BASELINES.get(arch) or _BASELINES.get(family_of(triple))
+    if name is None:
+        raise OptionError(f"there is no machine {triple!r} that code is generated for",
+                          hint='-mtriple is such as x86_64-unknown-linux-gnu; on other machines C source runs (target="c"); see `roundel targets`')
     return {
         **MACHINES[name],
         **({"triple": triple} if triple else {}),

@@ -37,7 +37,7 @@ export class RoundelError extends Error {
  * weights in the browser's cache; default true), `check` (compare the digests of the module and the weights; default true), `signal` (to end it early), `maximumBytes` (of
  * memory), `threads` (of a module with threads; default: half the processors that the engine tells of, at most 8). Throws RoundelError. */
 export async function load(source, options) {
-  options = checked(options, { onProgress: "function", maximumBytes: "number", signal: "object" });
+  options = checked(options, { onProgress: "function", maximumBytes: "number", signal: "object", weights: null, cache: null, check: null, threads: null });
   const progress = new Progress(options.onProgress);
   const { from, bytes, told } = await chosen(Array.isArray(source) ? source : [source], options, progress);
   const weights = told.weights && opened(options.weights ?? beside(from, told.weights.file), told.weights, options); // comes while the module is compiled
@@ -102,7 +102,7 @@ export class Model {
    * name; those that `options.keep` names stay in the model's memory (KeptTensor). Throws RoundelError. */
   run(inputs, options) {
     this.#usable();
-    options = checked(options, { function: "string" });
+    options = checked(options, { function: "string", keep: null });
     const f = this.#functions.get(options.function ?? this.main);
     if (!f) throw new RoundelError(`the model has no function ${options.function}; it has ${this.functions.join(", ")}`, "ValueError");
     const tensors = inOrder(f, inputs).map((value, k) => (KeptTensor.is(value) ? this.#own(f.inputs[k], value) : asTensor(f.inputs[k], value)));
@@ -292,12 +292,14 @@ export class KeptTensor {
   }
 }
 
-/** Options, of which those named are of these types where they are given. */
+/** Options, which are among those named, and of these types (null: what uses it looks at it) where they are given. */
 function checked(options, types) {
   const given = options ?? {};
   if (typeof given !== "object") throw new RoundelError(`options are to be an object, not ${typeof given}`, "TypeError");
+  const unknown = Object.keys(given).filter((name) => !(name in types));
+  if (unknown.length) throw new RoundelError(`there is no option ${unknown.join(", ")}; options are ${Object.keys(types).join(", ")}`, "TypeError");
   for (const [name, type] of Object.entries(types)) {
-    if (given[name] !== undefined && typeof given[name] !== type) {
+    if (type && given[name] !== undefined && typeof given[name] !== type) {
       throw new RoundelError(`options.${name} is to be a ${type}, not ${given[name] === null ? "null" : typeof given[name]}`, "TypeError");
     }
   }
@@ -334,6 +336,7 @@ function asTensor(info, value) {
     const given = data?.constructor?.name ?? (value === null ? "null" : typeof value);
     throw new RoundelError(`input ${info.name} (${info.dtype}) is to be given as ${Kind.name}, not as ${given}`, "TypeError");
   }
+  if (value.dtype !== undefined && value.dtype !== info.dtype) throw new RoundelError(`input ${info.name} is ${info.dtype}, not ${value.dtype}`, "TypeError");
   checkAttached(data, `the elements of input ${info.name}`);
   const shape = value.shape ?? shapeOf(info, data.length);
   if (!Array.isArray(shape) || !shape.every((n) => Number.isSafeInteger(n) && n >= 0)) {
@@ -357,7 +360,10 @@ function shapeOf(info, length) {
   if (open.length === 0 && rest !== length) {
     throw new RoundelError(`input ${info.name} has ${length} elements, [${info.shape}] wants ${rest}`, "ValueError");
   }
-  if (open.length > 1 || (open.length === 1 && (rest === 0 || length % rest))) {
+  if (rest !== 0 && length % rest) {
+    throw new RoundelError(`input ${info.name} has ${length} elements, and [${info.shape}] wants a multiple of ${rest}`, "ValueError");
+  }
+  if (open.length > 1 || (open.length === 1 && rest === 0)) {
     throw new RoundelError(`give input ${info.name}, of shape [${info.shape}], as { data, shape }`, "ValueError");
   }
   return info.shape.map((d) => (typeof d === "number" ? d : length / rest));
@@ -387,6 +393,9 @@ function beside(source, name) {
 }
 
 function absolute(source) {
+  if (typeof source !== "string" && typeof source?.href !== "string") {
+    throw new RoundelError(`a file is to be given by its address (a text or a URL) or as bytes, not as ${source === null ? "null" : typeof source}`, "TypeError");
+  }
   try {
     return new URL(source, globalThis.location?.href ?? import.meta.url);
   } catch (error) {
