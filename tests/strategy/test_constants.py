@@ -34,6 +34,7 @@ FRACTIONS = {  # that are no figures of a machine, and why
     "strategy/product/packed_products.py": ({3.0}, "instructions that unpack a vector of words"),
     "strategy/product/pair_products.py": ({3.0, 4.0}, "counts of instructions"),
     "strategy/product/register_tile.py": ({4.0}, "bytes of float32"),
+    "strategy/product/sliced_products.py": ({10.0, 4.0, 2.0}, "counts of instructions, a latency where nobody told one"),
     "strategy/roofline.py": ({1e-9, 1e18}, "nanoseconds, an extent that is not bounded"),
         "strategy/transform/winograd.py": ({1.25}, "how far the model is trusted about two orders of the stages"),
     "strategy/transform/winograd_cycles.py": ({3.0}, "operations of the test of a pixel"),
@@ -85,6 +86,7 @@ def test_machines_that_do_not_look_ahead_have_figures_of_their_own():
 
 MODELS = {"strategy/cost.py": "the one model",
           "strategy/product/tile_products_candidates.py": "that of tile registers", "strategy/product/packed_products.py": "that of packed matrices",
+          "strategy/product/sliced_products.py": "that of slices of bytes",
           "strategy/generation.py": "a rough one, of spaces that users describe", "strategy/roofline.py": "bounds"}
 """Modules outside ``target/`` that put a time together of a machine's figures."""
 TERMS = {
