@@ -90,9 +90,10 @@ def _check_tools(target: str | None, output: Path) -> None:
     from ..target import Target
     from ..target.levels import levels_of
 
-    made = None if target is None or levels_of(target) else Target(target)
     if output.suffix == ".c":
         return
+    levels = levels_of(target)
+    made = levels[0].target if levels else None if target is None else Target(target)
     if made is not None and made.is_bare:
         from ..build.bare_metal import compiler_for_objects
 

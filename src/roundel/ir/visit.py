@@ -173,7 +173,7 @@ class Rewriter(_Dispatch):
         if kind in cls._table:
             return cls._table[kind]
         if kind in _LEAVES:
-            return _itself
+            return unchanged
         return _GENERIC.get(kind) or kind._rebuilt if cls.generic is Rewriter.generic else cls.generic  # type: ignore[attr-defined]
 
     def generic(self, node: Any) -> Any:
@@ -245,12 +245,13 @@ def _prim_func(self: Rewriter, node: PrimFunc) -> PrimFunc:
     return node.replace(buffer_map=node.buffer_map if same else pairs, body=self.rewrite(node.body))
 
 
-def _itself(self: Rewriter, node: Any) -> Any:
+def unchanged(self: Rewriter, node: Any) -> Any:
+    """The way with nodes that have nothing to rewrite."""
     return node
 
 
 _GENERIC: dict[type, Callable] = {
-    ge.Var: _itself, ge.DataflowVar: _itself,
+    ge.Var: unchanged, ge.DataflowVar: unchanged,
     te.BufferLoad: _load, ts.BufferStore: _store, ts.BufferRegion: _region, ts.MatchBufferRegion: _with_buffer,
     ts.Allocate: _with_buffer, ts.DeclBuffer: _with_buffer, ts.Block: _block, PrimFunc: _prim_func,
 }

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from roundel.ir import Rewriter, tir
+from roundel.ir.visit import unchanged
 
 
 class StatementRewriter(Rewriter):
@@ -15,8 +15,4 @@ class StatementRewriter(Rewriter):
     @classmethod
     def _way(cls, kind: type) -> Callable:
         bare = kind in (tir.BufferStore, tir.Evaluate) and kind not in cls._table and cls.buffer is Rewriter.buffer  # nothing in them but expressions
-        return _itself if bare or issubclass(kind, tir.Expr) else super()._way(kind)
-
-
-def _itself(self: Rewriter, node: Any) -> Any:
-    return node
+        return unchanged if bare or issubclass(kind, tir.Expr) else super()._way(kind)

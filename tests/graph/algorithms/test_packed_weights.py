@@ -131,6 +131,19 @@ def test_small_matrices_and_others_are_widened():
     assert "packed_products" not in [k["rule"] for k in compiled.kernels.values()]
 
 
+def schedules_agree(sketch, given, want, count, atol):
+    """Some of a sketch's schedules, drawn at random, compute what is wanted of the constants in the layouts that they ask for."""
+    table = sketch.candidates
+    for k in RNG.choice(len(table), min(count, len(table)), replace=False):
+        applied = sketch.schedule(table.decisions(int(k)))
+        assert isinstance(applied.schedule, Schedule)
+        shapes = [[n.value for n in b.shape] for b in applied.func.buffer_params]
+        args = [relayout(a, applied.layouts[i], shapes[i]) if i in applied.layouts else a for i, a in enumerate(given)]
+        out = np.full(want.shape, np.nan, np.float32)
+        rd.build(IRModule({"main": applied.func}), threads=1)["main"](*args, out)
+        np.testing.assert_allclose(out, want, rtol=1e-5, atol=atol, err_msg=str(table.decisions(int(k))))
+
+
 @pytest.mark.parametrize("rows", [1, 3, 11])
 def test_every_schedule_computes_the_same(rows):
     """Rows and columns that fill no tile, groups of words with zero points of their own, whichever tiles are taken."""
@@ -146,15 +159,7 @@ def test_every_schedule_computes_the_same(rows):
     sketch, = packed_products(program)
     levels = ((words[:, None] >> np.arange(0, 32, bits, dtype=np.uint32)[:, None]) & 15).reshape(groups, -1, columns)
     weights = ((levels - zero[:, None].astype(np.float64)) * scales[:, None]).reshape(-1, columns)
-    table = sketch.candidates
-    for k in RNG.choice(len(table), min(4, len(table)), replace=False):
-        applied = sketch.schedule(table.decisions(int(k)))
-        assert isinstance(applied.schedule, Schedule)
-        shapes = [[n.value for n in b.shape] for b in applied.func.buffer_params]
-        args = [relayout(a, applied.layouts[i], shapes[i]) if i in applied.layouts else a for i, a in enumerate(given)]
-        out = np.full((rows, columns), np.nan, np.float32)
-        rd.build(IRModule({"main": applied.func}), threads=1)["main"](*args, out)
-        np.testing.assert_allclose(out, x.reshape(rows, -1) @ weights, rtol=1e-5, atol=1e-4, err_msg=str(table.decisions(int(k))))
+    schedules_agree(sketch, given, x.reshape(rows, -1) @ weights, 4, 1e-4)
 
 
 needs_bytes = pytest.mark.skipif(not Target.host().has("avx512vnni") and not Target.host().has("avxvnni"), reason="no products of signed and unsigned bytes")
@@ -215,12 +220,4 @@ def test_every_schedule_of_slices_computes_the_same(rows, bits, deep):
     np.testing.assert_allclose(call.op.numpy(tuple(given), call.attrs), want, rtol=1e-5, atol=1e-5 * np.abs(want).max())
     program = Program.of(operator_program(call).func.with_attr("global_symbol", "main"), Target.host(), (2, 3, 5))
     sketch, = sliced_products(program)
-    table = sketch.candidates
-    for k in RNG.choice(len(table), min(3, len(table)), replace=False):
-        applied = sketch.schedule(table.decisions(int(k)))
-        assert isinstance(applied.schedule, Schedule)
-        shapes = [[n.value for n in b.shape] for b in applied.func.buffer_params]
-        args = [relayout(a, applied.layouts[i], shapes[i]) if i in applied.layouts else a for i, a in enumerate(given)]
-        out = np.full((rows, columns), np.nan, np.float32)
-        rd.build(IRModule({"main": applied.func}), threads=1)["main"](*args, out)
-        np.testing.assert_allclose(out, want, rtol=1e-5, atol=1e-5 * np.abs(want).max(), err_msg=str(table.decisions(int(k))))
+    schedules_agree(sketch, given, want, 3, 1e-5 * np.abs(want).max())
